@@ -55,7 +55,7 @@ def random_split(seed, sizes, n, tree):
     """The hull of random integer points, by parts of its coordinates."""
     k = sum(sizes)
     points = np.random.default_rng(seed).integers(-(2**20), 2**20, (n, k))
-    return split_body(points, Split(np.zeros((k, n)), sizes, tree))
+    return split_body(points, Split(np.zeros((k, n)), sizes, tree), 0)
 
 
 BODIES = {

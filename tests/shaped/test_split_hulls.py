@@ -34,7 +34,7 @@ def source(seed):
 
 
 def body_of(points, sizes, tree):
-    return split_body(points, Split(np.zeros(points.T.shape), sizes, tree))
+    return split_body(points, Split(np.zeros(points.T.shape), sizes, tree), 0)
 
 
 def random_points(k, n, seed, size=2**20):

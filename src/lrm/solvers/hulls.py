@@ -20,25 +20,30 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg as la
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.spatial import ConvexHull, QhullError
 
 from lrm.errors import StopSolver, WorkloadError
 from lrm.privacy.bodies.facets import Facets
+from lrm.privacy.bodies.gauges import minimise
+from lrm.privacy.bodies.sampling import Ellipsoid, Sample
 
-__all__ = ["Hull", "free_points", "list_facets", "verified_body"]
+__all__ = ["Hull", "list_facets", "lower_error", "short_points", "verified_body"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 FLAT = 1e-10
-"""Facets whose determinant is a smaller share of the largest are left out of gradients."""
+"""Facets whose determinant is a smaller share of the largest are left out."""
 
 VERTEX_BITS = 24
 """Binary digits of the largest coordinate of a vertex."""
 
-MOST_ROUNDS = 100
-"""Rounds of one descent."""
+STEP, MOMENTUM, SQUARES, AVERAGED = 0.08, 0.9, 0.98, 0.3
+"""The first step beside the size of the points, how much of the mean gradient
+and of its mean square is kept, and the share of last rounds whose points are averaged."""
+
+APART = 0.8
+"""Cosine, where the body is about round, below which two short directions are different."""
 
 
 def list_facets(points: Floats) -> Integers | None:
@@ -72,8 +77,6 @@ class Hull:
         As `list_facets` returns them.
     error
         Half of E|z|².
-    gradient
-        Of the error, by the coordinates of the points.
     volume
         Of the hull.
     """
@@ -81,7 +84,6 @@ class Hull:
     points: Floats
     facets: Integers
     error: float
-    gradient: Floats
     volume: float
 
     @classmethod
@@ -100,15 +102,9 @@ class Hull:
         sums = corners.sum(axis=1)
         squares = (corners**2).sum(axis=(1, 2)) + (sums**2).sum(axis=1)
         mean = float(dets @ squares) / total
-        inverse = np.linalg.inv(corners).transpose(0, 2, 1)
-        slope = inverse * (dets * (squares - mean))[:, None, None]
-        slope += (2.0 * dets)[:, None, None] * (corners + sums[:, None, :])
-        slope *= np.sign(facets)[:, :, None] / total
-        gradient = np.zeros_like(points)
-        np.add.at(gradient, np.abs(facets) - 1, slope)
         k = points.shape[1]
         volume = 2.0 * total / math.factorial(k)
-        return cls(points, facets, mean / 2.0, gradient / 2.0, volume)
+        return cls(points, facets, mean / 2.0, volume)
 
 
 def verified_body(points: Floats, margin: float) -> Facets | None:
@@ -135,58 +131,86 @@ def verified_body(points: Floats, margin: float) -> Facets | None:
         return None
 
 
-class _SpentError(Exception):
-    """The work that was allowed is done."""
+def short_points(sample: Sample, count: int) -> Floats:
+    """Points to begin with: directions in which the hull is short, made as long as is usual.
+
+    What a point adds to a body lowers the error if its mean |u|² is below that of the body.
+    """
+    lengths = np.linalg.norm(sample.directions, axis=1)
+    usual = math.sqrt(float(sample.weights @ lengths**2))
+    frame = la.cholesky(sample.second_moment, lower=True)
+    white = la.solve_triangular(frame, sample.directions.T, lower=True).T
+    white /= np.linalg.norm(white, axis=1)[:, None]
+    chosen: list[int] = []
+    for i in np.argsort(lengths).tolist():
+        if np.all(np.abs(white[chosen] @ white[i]) < APART):
+            chosen.append(i)
+        if len(chosen) == count:
+            break
+    longer = np.maximum(usual / lengths[chosen], 1.02)
+    return np.asarray(sample.directions[chosen] * longer[:, None])
 
 
-def free_points(
+def lower_error(  # noqa: PLR0913, PLR0917 - a problem, its start and its size
     columns: Floats,
-    starts: list[Floats],
-    work: float,
+    points: Floats,
+    moment: Floats,
+    rounds: int,
+    count: int,
     on_round: Callable[[float], None],
-) -> Hull | None:
-    """Add points to the hull of ±columns that lower its error, by descents from several starts.
+) -> Floats:
+    """Move free points by gradients over random directions: for hulls of any dimension.
+
+    If x are directions of an ellipsoid and r = 1/‖x‖_K, then ``E|z|² = k(k+1)·Σ r^(k+2)·|x|² /
+    Σ r^k`` over them, and ``∂r/∂v_i = r²·λ_i·h`` with λ and h of the linear program of ‖x‖_K. Every
+    round has directions of its own, of an ellipsoid that follows the covariance of K; its step
+    has the size of the mean gradient beside that of its mean square (Adam), and the
+    result is the mean of the last points.
 
     Parameters
     ----------
-    columns
-        What K must contain, one per row.
-    starts
-        Points to begin with.
-    work
-        Facets that may be listed in all, each with its determinant and inverse.
+    columns, points
+        What K must contain, and the free points to begin with, one per row.
+    moment
+        About the covariance of noise of their hull.
+    rounds, count
+        Steps, and directions for each.
     on_round
-        Called with the least error so far; may raise ``StopSolver`` to end with that.
+        Called with an estimate of the error; may raise ``StopSolver`` to end with what there is.
     """
-    best = Hull.of(columns)
-    if best is None:
-        return None
-    left = work
-    fixed = len(columns)
-
-    def value(flat: Floats) -> tuple[float, Floats]:
-        nonlocal best, left
-        assert best is not None  # noqa: S101 - set above
-        hull = Hull.of(np.vstack([columns, flat.reshape(-1, columns.shape[1])]))
-        if hull is None:
-            return math.inf, np.zeros_like(flat)
-        left -= len(hull.facets)
-        if hull.error < best.error:
-            best = hull
-        on_round(best.error)
-        if left < 0:
-            raise _SpentError
-        return hull.error, hull.gradient[fixed:].ravel()
-
-    for start in starts:
-        try:
-            minimize(
-                value,
-                start.ravel(),
-                jac=True,
-                method="L-BFGS-B",
-                options={"maxiter": MOST_ROUNDS, "maxcor": 20},
+    k, fixed = columns.shape[1], len(columns)
+    rng = np.random.default_rng(0)
+    size = math.sqrt(float((points**2).mean()))
+    mean, square = np.zeros_like(points), np.zeros((len(points), 1))
+    averaged, first = points, round((1.0 - AVERAGED) * rounds)
+    for step in range(1, rounds + 1):
+        generators = np.vstack([columns, points])
+        directions = Ellipsoid(la.cholesky(moment, lower=True)).draw(count, rng)
+        bases = minimise(generators, directions)
+        logarithms = -k * np.log(bases.norms)
+        weights = np.exp(logarithms - logarithms.max())
+        weights /= weights.sum()
+        lengths = (directions**2).sum(axis=1) / bases.norms**2
+        error = k * (k + 1) / 2 * float(weights @ lengths)
+        slopes = k * (k + 1) / 2 * weights * ((k + 2) * lengths - k * float(weights @ lengths))
+        shares = (slopes / bases.norms)[:, None] * bases.weights * bases.signs
+        gradient = np.zeros_like(generators)
+        np.add.at(gradient, bases.members, shares[:, :, None] * bases.planes[:, None, :])
+        slope = gradient[fixed:]
+        mean = MOMENTUM * mean + (1.0 - MOMENTUM) * slope
+        square = SQUARES * square + (1.0 - SQUARES) * (slope**2).sum(axis=1, keepdims=True)
+        typical = np.sqrt(square / (1.0 - SQUARES**step)) + 1e-300
+        rate = STEP * size * math.sqrt(1.0 - step / (rounds + 1)) / (1.0 - MOMENTUM**step)
+        points = points - rate * mean / typical
+        averaged = points if step <= first else averaged + (points - averaged) / (step - first)
+        if 4 * k < 1.0 / float(weights @ weights):
+            corners = (
+                generators[bases.members] * (bases.signs * np.sqrt(weights)[:, None])[..., None]
             )
-        except (_SpentError, StopSolver):
+            flat, sums = corners.reshape(-1, k), corners.sum(axis=1)
+            moment = 0.8 * moment + 0.2 * (flat.T @ flat + sums.T @ sums)
+        try:
+            on_round(error)
+        except StopSolver:
             break
-    return best
+    return averaged

@@ -14,7 +14,7 @@ See docs/explanation/shaped-noise.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -23,7 +23,6 @@ import numpy as np
 import scipy.linalg as la
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from lrm.clock import Step
 from lrm.errors import ConvergenceError, StopSolver, WorkloadError
@@ -31,18 +30,18 @@ from lrm.exact.cells import CellMap
 from lrm.exact.measured import Measured
 from lrm.exact.protocols import Reconstruction
 from lrm.exact.rounding import DEFAULT_MAX_RECORDS, FINE_MAX_RECORDS, most_bits
-from lrm.exact.shaped import one_way_rows, table_coordinates, whitening
+from lrm.exact.shaped import one_way_rows, table_coordinates
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.maps.products.values import merge_values
-from lrm.privacy.bodies.base import Body
-from lrm.privacy.bodies.sums import WHOLE, Groups
-from lrm.privacy.bodies.tables import Tables
+from lrm.privacy.bodies.facets import MOST_FACETS
+from lrm.privacy.bodies.sampling import Sample
 from lrm.privacy.budget import Noise
-from lrm.solvers.hulls import Hull, free_points, verified_body
+from lrm.solvers.hulls import Hull, lower_error, short_points, verified_body
 from lrm.strategies.base import Problem, Search
 from lrm.strategies.best import has_few_cells
 from lrm.strategies.products import flat_problem, lift
+from lrm.strategies.shaped_tables import GroupErrors, TableGroups, tables_of
 from lrm.strategies.split_hulls import Split, best_split, estimate_hull, split_body
 
 __all__ = ["ShapedChoice", "TablesChoice", "shaped_strategy", "volume_bound"]
@@ -71,17 +70,27 @@ HULL_CELLS = {
 }
 """Merged cells for each rank up to which the facets of their hull are listed: a few seconds."""
 
-FREE_WORK: dict[Effort, float] = {"quick": 3e4, "normal": 3e5, "thorough": 2e6}
-"""Facets that the search for free points may list: 15 µs each at rank 8."""
+FREE_WORK: dict[Effort, tuple[int, int, float]] = {
+    "quick": (60, 512, 0.8),
+    "normal": (120, 1024, 5.0),
+    "thorough": (300, 2048, 20.0),
+}
+"""Rounds of the search for free points, directions for each, and seconds at most."""
 
-FREE_STARTS = ((1.5, 1.2), (1.5, 1.0), (1.0, 1.4))
-"""Free points per dimension, and their length beside that of a typical point of the hull."""
+FREE_SECONDS, FEWEST_ROUNDS = 2.2e-9, 15
+"""Seconds per direction, point and squared dimension; rounds below which there is no search."""
 
-FREE_FACETS = 60_000
-"""Facets of a hull above which no free points are looked for."""
+FREE_COLUMNS = 16
+"""Merged cells per dimension above which free points do not lower the error."""
 
-HIGH_RANK, HIGH_FACETS = 8, 2000
-"""Above this rank a few free points multiply the facets; the most facets of the hull then."""
+FREE_POINTS: dict[Effort, int] = {"quick": 2, "normal": 4, "thorough": 4}
+"""Free points per dimension."""
+
+FREE_LISTED = {8: 20, 9: 9, 10: 6}
+"""Free points where facets are listed: their number grows by half with each point."""
+
+FREE_FACETS: dict[Effort, int] = {"quick": 4000, "normal": 10_000, "thorough": 20_000}
+"""Facets of a hull above which no free points are looked for: they multiply."""
 
 WORTH = 0.998
 """A body must have an error below this share of that of Laplace noise."""
@@ -103,9 +112,6 @@ MARGINS = (2e-5, 2e-4, 2e-3)
 
 MOST_TABLE_CELLS = 400
 """Cells of all one-way tables for which a body is looked for: a second for their covariances."""
-
-LISTED_PARTITIONS = 6
-"""Tables up to which all partitions into groups are tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +143,11 @@ class ShapedChoice:
     least_error: float = 0.0
     details: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def is_simulated(self) -> bool:
+        """Whether the error is an estimate."""
+        return isinstance(self.shape, Split)
+
     def rounded(
         self, problem: Problem, noise: Noise, max_records: int | None
     ) -> tuple[Measured, Reconstruction]:
@@ -158,7 +169,7 @@ class ShapedChoice:
         if isinstance(self.shape, Split):
             moved = (rounded_rows * self.cell_map.largest_factors()).T.astype(np.int64)
             try:
-                body = split_body(moved, self.shape)
+                body = split_body(moved, self.shape, bits)
             except WorkloadError as reason:
                 raise ConvergenceError(str(reason)) from None
             return Measured.of_cells(DenseMap(rounded_rows), self.cell_map, bits, None, body)
@@ -171,25 +182,6 @@ class ShapedChoice:
                 except WorkloadError:  # a column is not inside: a wider margin
                     continue
         raise ConvergenceError("the facets of the hull cannot be listed in integers")
-
-
-@dataclass(frozen=True)
-class TableGroups:
-    """Tables in groups with shares: sizes and whether closed, in the order of the rows."""
-
-    groups: tuple[tuple[tuple[int, bool], ...], ...]
-    shares: tuple[float, ...]
-
-    def body(self, unit: int) -> Body:
-        """The body where one record counts for ``unit``."""
-        bodies = tuple(
-            Tables(tuple(n for n, _ in group), tuple(is_closed for _, is_closed in group), unit)
-            for group in self.groups
-        )
-        if len(bodies) == 1:
-            return bodies[0]
-        integer_shares = [max(1, math.floor(share * WHOLE)) for share in self.shares]
-        return Groups(bodies, tuple(integer_shares))
 
 
 def shaped_strategy(
@@ -215,9 +207,8 @@ def shaped_strategy(
     tried: list[ShapedChoice] = []
     with suppress(StopSolver):  # what was found before it is kept
         tried += _table_candidates(problem)
-        tried += _hull_candidates(problem, search, effort, laplace_error)
         least = min([laplace_error, *(candidate.error for candidate in tried)])
-        tried += _split_candidates(problem, search, effort, least)
+        tried += _hull_candidates(problem, search, effort, least)
     best = min(tried, key=lambda candidate: candidate.error, default=None)
     if best is None or not best.error < WORTH * laplace_error:
         return None
@@ -270,6 +261,7 @@ class TablesChoice:
     shape: TableGroups
     error: float
     exact: bool = True
+    is_simulated: bool = False
     least_error: float = 0.0
     details: dict[str, Any] = field(default_factory=dict)
 
@@ -301,7 +293,7 @@ def _one_way(problem: Problem, laplace_error: float) -> TablesChoice | None:
         return None
     weighted = rows * np.repeat(batch.weights, batch.term_queries())[:, None]
     target = np.asarray(np.linalg.qr(weighted, mode="r"))
-    best = _GroupErrors(target, table_coordinates(sizes), [True] * len(sizes)).best()
+    best = GroupErrors(target, table_coordinates(sizes), [True] * len(sizes)).best()
     if best is None or not best[0] < WORTH * laplace_error:
         return None
     error, shape, order = best
@@ -321,15 +313,12 @@ def _name(choice: ShapedChoice) -> str:
     return f"tables in {len(choice.shape.groups)} groups"
 
 
-# --- tables -------------------------------------------------------------------------------------
-
-
 def _table_candidates(problem: Problem) -> list[ShapedChoice]:
-    tables = _tables_of(problem)
+    tables = tables_of(problem)
     if tables is None:
         return []
     basis = np.linalg.qr(problem.reduced.T)[0]  # merged cells × rank
-    solver = _GroupErrors(
+    solver = GroupErrors(
         problem.reduced @ basis,
         [table.rows @ basis for table in tables],
         [table.closed for table in tables],
@@ -343,181 +332,76 @@ def _table_candidates(problem: Problem) -> list[ShapedChoice]:
     return [ShapedChoice("best", merged.cell_map, merged.queries, rows, shape, error)]
 
 
-@dataclass(frozen=True, eq=False)
-class _Table:
-    """Disjoint rows of 0 and 1 over merged cells; closed if they count every record."""
-
-    rows: Floats
-    closed: bool
-
-
-def _tables_of(problem: Problem) -> list[_Table] | None:
-    """The different rows of the batch in tables of disjoint ones; None where some are not 0/1."""
-    if problem.merged.cell_map.largest_factors().max(initial=0) > 1:
-        return None
-    matrix = problem.merged.queries.dense()
-    sizes = np.abs(matrix).max(axis=1)
-    rows = np.abs(matrix[sizes > 0]) / sizes[sizes > 0, None]
-    signs = (matrix.min(axis=1) < 0) & (matrix.max(axis=1) > 0)
-    if signs.any() or not np.all((rows == 0) | (rows == 1)):
-        return None
-    _, first = np.unique(rows, axis=0, return_index=True)
-    rows = rows[np.sort(first)]
-    tables: list[list[Floats]] = []
-    covered: list[Floats] = []
-    for row in rows:
-        for table, cells in zip(tables, covered, strict=True):
-            if not (cells * row).any():
-                table.append(row)
-                np.add(cells, row, out=cells)
-                break
-        else:
-            tables.append([row])
-            covered.append(row.copy())
-    counted = rows.any(axis=0)
-    return [
-        _Table(np.array(table), bool(np.array_equal(cells > 0, counted)))
-        for table, cells in zip(tables, covered, strict=True)
-    ]
-
-
-def _partitions(sizes: Sequence[int]) -> Iterator[list[list[int]]]:
-    """Partitions of tables: all of them where they are few, else by size into at most 3 parts."""
-    order = sorted(range(len(sizes)), key=lambda i: sizes[i])
-    if len(sizes) <= LISTED_PARTITIONS:
-        yield from _all_partitions(order)
-        return
-    count = len(order)
-    yield [order]
-    for first in range(1, count):
-        yield [order[:first], order[first:]]
-    for first in range(1, min(count, 24)):
-        for second in range(first + 1, min(count, 24)):
-            yield [order[:first], order[first:second], order[second:]]
-    yield [order[: count - 2], *([i] for i in order[count - 2 :])]
-
-
-def _all_partitions(items: list[int]) -> Iterator[list[list[int]]]:
-    if not items:
-        yield []
-        return
-    head, *rest = items
-    for partition in _all_partitions(rest):
-        yield [[head], *partition]
-        for place in range(len(partition)):
-            yield [*partition[:place], [head, *partition[place]], *partition[place + 1 :]]
-
-
-class _GroupErrors:
-    """Errors of groups of tables: generalised least squares in the space that the rows span."""
-
-    def __init__(
-        self, target: Floats, coordinates: Sequence[Floats], closed: Sequence[bool]
-    ) -> None:
-        self._target, self._coordinates = target, coordinates
-        self._tables = [(len(rows), c) for rows, c in zip(coordinates, closed, strict=True)]
-        self._known: dict[tuple[int, ...], tuple[Floats, float]] = {}
-
-    def best(self) -> tuple[float, TableGroups, list[int]] | None:
-        """The partition of least error with its shares, and the order of its tables."""
-        best: tuple[float, TableGroups, list[int]] | None = None
-        for partition in _partitions([size for size, _ in self._tables]):
-            candidate = self.error(partition)
-            if candidate is not None and (best is None or candidate[0] < best[0]):
-                best = candidate
-        if best is None or len(best[1].groups) == 1:
-            return best
-        error, shape = self.better_shares(best[1], best[2], best[0])
-        return error, shape, best[2]
-
-    def _group(self, group: Sequence[int]) -> tuple[Floats, float]:
-        """``MᵀC⁺M`` of a group alone, and a measure of its error."""
-        key = tuple(group)
-        if key not in self._known:
-            tables = [self._tables[i] for i in group]
-            body = Tables(tuple(n for n, _ in tables), tuple(closed for _, closed in tables), 1)
-            white = whitening(body.covariance / 2.0)
-            image = white @ np.vstack([self._coordinates[i] for i in group])
-            self._known[key] = image.T @ image, float(np.trace(body.covariance)) / 2.0
-        return self._known[key]
-
-    def error(self, partition: list[list[int]]) -> tuple[float, TableGroups, list[int]] | None:
-        """The error with shares by the cube root of the groups' own errors."""
-        group_results = [self._group(group) for group in partition]
-        roots = np.array([error for _, error in group_results]) ** (1 / 3)
-        shares = roots / roots.sum()
-        total_error = self._with_shares([gram for gram, _ in group_results], shares)
-        if total_error is None:
-            return None
-        shape = TableGroups(
-            tuple(tuple(self._tables[i] for i in group) for group in partition),
-            tuple(shares.tolist()),
-        )
-        return total_error, shape, [i for group in partition for i in group]
-
-    def _with_shares(self, grams: Sequence[Floats], shares: Floats) -> float | None:
-        total = np.sum([s**2 * gram for s, gram in zip(shares, grams, strict=True)], axis=0)
-        try:
-            factor = la.cho_factor(total, lower=True, check_finite=False)
-        except la.LinAlgError:
-            return None
-        if not np.diag(factor[0]).min() > 1e-7 * np.diag(factor[0]).max():
-            return None
-        solved = la.cho_solve(factor, self._target.T, check_finite=False)
-        return float(np.sum(self._target.T * solved))
-
-    def better_shares(
-        self, shape: TableGroups, order: list[int], error: float
-    ) -> tuple[float, TableGroups]:
-        """Shares that lower the error further: a small convex problem in their logarithms."""
-        places = iter(order)
-        groups = [[next(places) for _ in group] for group in shape.groups]
-        grams = [self._group(group)[0] for group in groups]
-
-        def value(logs: Floats) -> float:
-            shares = np.exp(logs - logs.max())
-            share_error = self._with_shares(grams, shares / shares.sum())
-            return math.inf if share_error is None else share_error
-
-        result = minimize(value, np.log(shape.shares), method="Nelder-Mead")
-        shares = np.exp(result.x - result.x.max())
-        if not result.fun < error:
-            return error, shape
-        return float(result.fun), replace(shape, shares=tuple((shares / shares.sum()).tolist()))
-
-
 # --- hulls --------------------------------------------------------------------------------------
 
 
 def _hull_candidates(
-    problem: Problem, search: Search, effort: Effort, laplace_error: float
+    problem: Problem, search: Search, effort: Effort, least: float
 ) -> list[ShapedChoice]:
-    """The hull of the columns, and the hull with free points."""
-    reduced = problem.reduced
-    k, n = reduced.shape
-    if n > HULL_CELLS.get(k, 0) or not search.clock.affords(1.0):
+    """Hulls of the columns and free points: by their facets, and by rejection where that is better.
+
+    Parameters
+    ----------
+    least
+        The least error so far.
+    """
+    columns = np.asarray(problem.reduced.T)
+    n, k = columns.shape
+    is_listed = n <= HULL_CELLS.get(k, 0) and search.clock.affords(1.0)
+    is_split = LEAST_SPLIT <= k <= MOST_SPLIT and k <= n <= MOST_SPLIT_CELLS
+    is_split = is_split and search.clock.affords(SPLIT_SECONDS[effort])
+    if not is_listed and not is_split:
         return []
-    rng = np.random.default_rng(search.seed)
-    outwards = 1 + MARGINS[0] * rng.uniform(1.0, 2.0, (n, 1))
-    columns = np.asarray(reduced.T * outwards)
-    hull = Hull.of(columns)
-    if hull is None:
-        return []
-    best, rounds = hull, 0
+    rounds = 0
 
     def on_round(error: float) -> None:
         nonlocal rounds
         rounds += 1
-        search.clock.tick(Step("shaped noise", rounds, min(error, laplace_error)))
+        search.clock.tick(Step("shaped noise", rounds, min(error, least)))
 
-    if len(hull.facets) <= (FREE_FACETS if k <= HIGH_RANK else HIGH_FACETS):
-        typical = math.sqrt(2 * hull.error / ((k + 1) * (k + 2)))
-        starts = []
-        for each, length in FREE_STARTS:
-            points = rng.standard_normal((round(each * k), k))
-            starts.append(points * (length * typical / np.linalg.norm(points, axis=1))[:, None])
-        moved = free_points(columns, starts, FREE_WORK[effort], on_round)
-        best = moved or hull
+    sample = estimate_hull(columns)
+    candidates = []
+    if is_listed:
+        candidates += _by_facets(problem, sample, effort, on_round)
+        least = min([least, *(candidate.error for candidate in candidates)])
+    if is_split:
+        candidates += _by_parts(problem, sample, effort, least, on_round)
+    return candidates
+
+
+def _free_points(
+    columns: Floats, sample: Sample, count: int, effort: Effort, on_round: Callable[[float], None]
+) -> Floats:
+    """Points to add to the hull of the columns; none where they would not lower its error."""
+    n, k = columns.shape
+    rounds, directions, seconds = FREE_WORK[effort]
+    rounds = min(rounds, int(seconds / (FREE_SECONDS * directions * (n + count) * k * k)))
+    if n > FREE_COLUMNS * k or rounds < FEWEST_ROUNDS:
+        return np.empty((0, k))
+    points = short_points(sample, count)
+    start = estimate_hull(np.vstack([columns, points]))
+    return lower_error(columns, points, start.second_moment, rounds, directions, on_round)
+
+
+def _by_facets(
+    problem: Problem, sample: Sample, effort: Effort, on_round: Callable[[float], None]
+) -> list[ShapedChoice]:
+    """The hull by the list of its facets, with free points where they lower its error."""
+    reduced = problem.reduced
+    k, n = reduced.shape
+    outwards = 1 + MARGINS[0] * np.random.default_rng(0).uniform(1.0, 2.0, (n, 1))
+    columns = np.asarray(reduced.T * outwards)
+    hull = Hull.of(columns)
+    if hull is None:
+        return []
+    best = hull
+    if len(hull.facets) <= FREE_FACETS[effort]:
+        count = FREE_LISTED.get(k, FREE_POINTS[effort] * k)
+        with suppress(StopSolver):
+            free = _free_points(columns, sample, count, effort, on_round)
+            more = Hull.of(np.vstack([columns, free]))
+            if more is not None and more.error < hull.error and len(more.facets) <= MOST_FACETS:
+                best = more
     used = np.unique(np.abs(best.facets)) - 1
     outer = [i for i in used if i >= n]
     # Columns inside the hull are no vertices; all that are, and the free points, define it.
@@ -525,51 +409,51 @@ def _hull_candidates(
     rows, change = _rows_of(problem)
     shape = replace(best, points=points @ change.T)
     merged = problem.merged
+    bound = volume_bound(hull.volume, k)
     return [
         ShapedChoice(
-            "best",
-            merged.cell_map,
-            merged.queries,
-            rows,
-            shape,
-            best.error,
-            least_error=volume_bound(hull.volume, k),
+            "best", merged.cell_map, merged.queries, rows, shape, best.error, least_error=bound
         )
     ]
 
 
-def _split_candidates(
-    problem: Problem, search: Search, effort: Effort, least: float
+def _by_parts(
+    problem: Problem,
+    sample: Sample,
+    effort: Effort,
+    least: float,
+    on_round: Callable[[float], None],
 ) -> list[ShapedChoice]:
-    """The hull of the columns by rejection, where it is better than all else by a margin."""
+    """The hull by rejection, with free points, where it is better than all else by a margin."""
     columns = np.asarray(problem.reduced.T)
-    n, k = columns.shape
-    if not LEAST_SPLIT <= k <= MOST_SPLIT or not k < n <= MOST_SPLIT_CELLS:
-        return []
-    if not search.clock.affords(SPLIT_SECONDS[effort]):
-        return []
-    sample = estimate_hull(columns)
-    error = float(np.trace(sample.second_moment)) / 2
-    known = sample.effective >= LEAST_EFFECTIVE
-    if known and not error < SPLIT_WORTH * least:
-        return []
-    search.clock.tick(Step("shaped noise", 1, min(error, least) if known else least))
-    tables = _tables_of(problem)
+    k = columns.shape[1]
+    tables = tables_of(problem)
     listed = None if tables is None else [table.rows for table in tables]
-    best = best_split(columns, sample, listed, DRAW_SECONDS)
-    if best is None:
-        return []
-    split, body, _ = best
-    if not known:
-        sample = estimate_hull(body.points.astype(np.float64), body.leaves)
-        back = la.lstsq(split.rows.T, columns, check_finite=False)[0] * 2.0**-split.bits
-        error = float(np.trace(back.T @ sample.second_moment @ back)) / 2
-        if sample.effective < LEAST_EFFECTIVE or not error < SPLIT_WORTH * least:
-            return []
-    factors = np.maximum(problem.merged.cell_map.largest_factors(), 1).astype(np.float64)
-    merged = problem.merged
-    rows = split.rows / factors
-    return [ShapedChoice("best", merged.cell_map, merged.queries, rows, split, error)]
+    free = _free_points(columns, sample, FREE_POINTS[effort] * k, effort, on_round)
+    for points in ([free] if len(free) else []) + [free[:0]]:
+        known = sample
+        if len(points):
+            known = estimate_hull(np.vstack([columns, points]))
+        error = float(np.trace(known.second_moment)) / 2
+        is_known = known.effective >= LEAST_EFFECTIVE
+        if is_known and not error < SPLIT_WORTH * least:
+            continue
+        on_round(error if is_known else least)
+        best = best_split(columns, points, known, listed, DRAW_SECONDS)
+        if best is None:
+            continue
+        split, body, _ = best
+        if not is_known:
+            better = estimate_hull(body.points.astype(np.float64), body.leaves)
+            back = la.lstsq(split.rows.T, columns, check_finite=False)[0] * 2.0**-split.bits
+            error = float(np.trace(back.T @ better.second_moment @ back)) / 2
+            if better.effective < LEAST_EFFECTIVE or not error < SPLIT_WORTH * least:
+                continue
+        factors = np.maximum(problem.merged.cell_map.largest_factors(), 1).astype(np.float64)
+        merged = problem.merged
+        rows = split.rows / factors
+        return [ShapedChoice("best", merged.cell_map, merged.queries, rows, split, error)]
+    return []
 
 
 def volume_bound(volume: float, k: int) -> float:

@@ -37,9 +37,6 @@ VARIABLE_SECONDS, PRODUCT_SECONDS = 3e-5, 2e-9
 TRIALS, MOST_TRIALS, ENOUGH = 1 << 10, 1 << 14, 40
 """Least and most proposals that estimate the acceptance of a node; accepted ones that suffice."""
 
-ROUGH = 1 << 13
-"""Points by which the error of a hull is estimated."""
-
 SOON = 0.5
 """Seconds of a draw below which no other split is tried."""
 
@@ -62,21 +59,24 @@ class Split:
         Number of rows of each leaf, and how leaves are joined.
     bits
         Binary digits with which its draws were tried.
+    free
+        Further points of the hull, one per row of the array, in the coordinates of ``rows``.
     """
 
     rows: Floats
     sizes: tuple[int, ...]
     tree: Tree
     bits: int = 24
+    free: Floats | None = None
 
 
 def estimate_hull(columns: Floats, leaves: Sequence[Body] = ()) -> Sample:
     """Rough moments of the hull of ± the columns (rows of the array)."""
-    return sample_hull(columns, leaves, np.random.default_rng(0), most=ROUGH)
+    return sample_hull(columns, leaves, np.random.default_rng(0), most=0)
 
 
 def best_split(
-    columns: Floats, sample: Sample, tables: Sequence[Floats] | None, most: float
+    columns: Floats, free: Floats, sample: Sample, tables: Sequence[Floats] | None, most: float
 ) -> tuple[Split, SplitHull, float] | None:
     """The split whose draws take the least time, with that; None where all take too long.
 
@@ -84,6 +84,8 @@ def best_split(
     ----------
     columns
         Columns of the reduced batch, one per row of the array.
+    free
+        Further points of the hull.
     sample
         Of their hull.
     tables
@@ -92,9 +94,11 @@ def best_split(
         Seconds that a draw may take.
     """
     candidates = []
-    for split in _splits(columns, sample, tables):
+    for plain in _splits(columns, sample, tables):
+        to_rows = la.lstsq(columns, plain.rows.T, check_finite=False)[0]
+        split = replace(plain, free=free @ to_rows)
         try:
-            body = split_body(_whole(split), split)
+            body = split_body(_whole(split), split, split.bits)
         except WorkloadError:
             continue
         seconds = _seconds(body)
@@ -117,7 +121,7 @@ def _splits(columns: Floats, sample: Sample, tables: Sequence[Floats] | None) ->
         covariance = to_rows @ sample.second_moment @ to_rows.T
         if sample.effective < FEW:  # the product of the leaves is a better start
             with suppress(WorkloadError):
-                body = split_body(_whole(plain), plain)
+                body = split_body(_whole(plain), plain, plain.bits)
                 better = estimate_hull(body.points.astype(np.float64), body.leaves)
                 covariance = better.second_moment
         yield _orthogonal(plain, covariance)
@@ -199,8 +203,10 @@ def _chain(count: int) -> Tree:
     return tree
 
 
-def split_body(columns: Integers, split: Split) -> SplitHull:
-    """The body of integer columns (rows of the array)."""
+def split_body(columns: Integers, split: Split, bits: int) -> SplitHull:
+    """The body of integer columns (rows of the array), where 2^bits is 1, and of free points."""
+    if split.free is not None:
+        columns = np.vstack([columns, np.rint(split.free * 2.0**bits).astype(np.int64)])
     points = distinct(columns)
     leaves: list[Body] = []
     start = 0

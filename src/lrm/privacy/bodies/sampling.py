@@ -25,10 +25,11 @@ import scipy.linalg as la
 from lrm.privacy.bodies.base import Body, Floats, Integers
 from lrm.privacy.bodies.gauges import minimise
 
-__all__ = ["Sample", "sample_hull"]
+__all__ = ["Ellipsoid", "Sample", "sample_hull"]
 
-PILOT, FIRST, MOST = 1 << 11, 1 << 13, 1 << 15
-"""Directions for the covariance and the quality of weights, for a first estimate, and in all."""
+PILOT, FIRST, MOST = 1 << 10, 1 << 13, 1 << 15
+"""Directions for a first covariance (and twice as many for a second), for a first estimate with the
+product of the leaves, and in all."""
 
 MOST_WORK = 3e10
 """Directions times dimensions times generators of the hull, times dimensions: about 10 seconds."""
@@ -165,21 +166,23 @@ def sample_hull(
     rng
         Where the points come from.
     most
-        Number of points at most.
+        Number of directions at most; 0 for a rough estimate.
     """
     scale = float(np.abs(points).max())
     scaled = points / scale * (1.0 + MOVED * rng.random((len(points), 1)))
     k = scaled.shape[1]
-    round_body = _Ellipsoid(la.cholesky(scaled.T @ scaled / len(scaled), lower=True))
+    round_body = Ellipsoid(la.cholesky(scaled.T @ scaled / len(scaled), lower=True))
     for count in (PILOT, 2 * PILOT):
         pilot = _meet(scaled, [round_body], count, rng).sample(scaled, rng)
-        round_body = _Ellipsoid(la.cholesky(pilot.second_moment, lower=True))
-    proposals: list[_Ellipsoid | _Product] = [round_body]
+        round_body = Ellipsoid(la.cholesky(pilot.second_moment, lower=True))
+    proposals: list[Ellipsoid | _Product] = [round_body]
     if leaves:
         proposals.append(_Product(leaves, scale))
     most = min(most, MOST_WORK / (len(points) * k * k))
-    met = _meet(scaled, proposals, FIRST, rng)
-    best = met.sample(scaled, rng)
+    best = pilot
+    if most > 0 or leaves:
+        met = _meet(scaled, proposals, FIRST if most > 0 else PILOT, rng)
+        best = met.sample(scaled, rng)
     if best.standard_error > PRECISE and most > FIRST:
         share = min(best.standard_error, 1.0) / PRECISE
         count = round(min(FIRST * 1.2 * share**2, most)) - FIRST
@@ -193,7 +196,7 @@ def sample_hull(
 
 def _meet(
     points: Floats,
-    proposals: Sequence[_Ellipsoid | _Product],
+    proposals: Sequence[Ellipsoid | _Product],
     count: int,
     rng: np.random.Generator,
 ) -> _Met:
@@ -206,7 +209,7 @@ def _meet(
     return _Met(facets, bases.planes, logarithms)
 
 
-class _Ellipsoid:
+class Ellipsoid:
     """Directions in orthogonal frames, in coordinates in which a body is about round."""
 
     def __init__(self, frame: Floats) -> None:
