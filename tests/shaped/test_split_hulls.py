@@ -16,12 +16,14 @@ from scipy.spatial import ConvexHull
 
 import lrm
 from forging import resealed
-from lrm.errors import FileFormatError, WorkloadError
+from lrm.errors import ConvergenceError, FileFormatError, WorkloadError
 from lrm.privacy.bodies import split
 from lrm.privacy.bodies.facets import Facets
 from lrm.privacy.bodies.gauges import decide, exact_norm, minimise, solve_exactly
 from lrm.privacy.bodies.split import SplitHull, distinct
 from lrm.privacy.bodies.tables import Tables
+from lrm.privacy.budget import PureDP
+from lrm.privacy.shaped import calibrate_shaped
 from lrm.strategies.split_hulls import Split, split_body
 
 ALARM = 1e-6
@@ -406,3 +408,15 @@ def test_predicted_errors_and_intervals_are_those_of_draws(people):
     covered = (np.abs(noise) <= plan.half_widths(1)).mean(axis=0)
     assert np.all(covered > 0.95 - SIGMAS * math.sqrt(0.95 * 0.05 / len(noise)))
     assert isinstance(body.leaves[0], Facets | Tables)
+
+
+def test_a_draw_with_hopeless_acceptance_ends(monkeypatch):
+    """A plan file with leaves far too large would let a draw go on for ever."""
+    wide = Tables((1,), (False,), 1 << 40)
+    body = SplitHull(np.array([[4, 0], [0, 4]]), (wide, wide), (0, 1))
+    monkeypatch.setattr(split, "MOST_SECONDS", 0.5)
+    with pytest.raises(ConvergenceError, match="takes too long to draw"):
+        body.draw(Fraction(1))
+    noise = calibrate_shaped(body, 1, 1, PureDP(Fraction(1)))
+    with pytest.raises(ConvergenceError):
+        noise.drawn()  # what a release does before it charges the budget

@@ -22,7 +22,7 @@ from lrm.maps.linear import Floats
 from lrm.privacy.bodies.base import Body, Integers
 from lrm.privacy.bodies.gauges import minimise
 from lrm.privacy.bodies.sampling import Sample, sample_hull
-from lrm.privacy.bodies.split import MOST_LEAVES, SplitHull, Tree, distinct
+from lrm.privacy.bodies.split import MOST_LEAVES, SplitHull, Tree, distinct, leaves_of
 from lrm.privacy.bodies.tables import Tables
 from lrm.solvers.hulls import verified_body
 
@@ -31,11 +31,9 @@ __all__ = ["Split", "best_split", "estimate_hull", "split_body"]
 LEAF_POINTS = ((48, 7), (100, 6), (300, 5), (1 << 12, 4))
 """Points of a hull and dimensions of its leaves: at most some thousand facets each."""
 
-VARIABLE_SECONDS, PRODUCT_SECONDS = 3e-5, 2e-9
-"""Seconds per exponential variable of a proposal, and per point and squared dimension of a norm."""
-
-TRIALS, MOST_TRIALS, ENOUGH = 1 << 10, 1 << 14, 40
-"""Least and most proposals that estimate the acceptance of a node; accepted ones that suffice."""
+TRIALS, MOST_TRIALS, ENOUGH, POOL = 1 << 10, 1 << 14, 40, 1 << 12
+"""Least and most proposals that estimate the acceptance of a node, accepted ones that suffice, and
+points of a leaf that they are made of."""
 
 SOON = 0.5
 """Seconds of a draw below which no other split is tried."""
@@ -234,11 +232,11 @@ def _seconds(body: SplitHull) -> float:
         """Uniform points of a node in float64, seconds for each, and its coordinates."""
         if isinstance(tree, int):
             leaf = body.leaves[tree]
-            values, _ = leaf.simulate(MOST_TRIALS, rng)
+            values, _ = leaf.simulate(POOL, rng)
             radius = leaf.norms(values) + rng.standard_exponential(len(values))
             values /= radius[:, None] * float(np.abs(body.points).max())
             stop = int(ends[tree])
-            return values, VARIABLE_SECONDS * (leaf.size + 2), stop - leaf.size, stop
+            return values, body.proposal_seconds([tree]), stop - leaf.size, stop
         children = [node(child) for child in tree]
         start, stop = children[0][2], children[-1][3]
         projection, tried = points[:, start:stop], 0
@@ -251,10 +249,7 @@ def _seconds(body: SplitHull) -> float:
             )
             tried += TRIALS
         inside = np.vstack(accepted)
-        each = (
-            sum(child[1] for child in children)
-            + PRODUCT_SECONDS * projection.size * projection.shape[1]
-        )
+        each = sum(child[1] for child in children) + body.proposal_seconds(leaves_of(tree))
         if not len(inside):
             return vectors[:1], math.inf, start, stop
         return inside, each * tried / len(inside), start, stop

@@ -31,7 +31,7 @@ import numpy as np
 import scipy.linalg as la
 from numpy.typing import NDArray
 
-from lrm.errors import WorkloadError
+from lrm.errors import ConvergenceError, WorkloadError
 from lrm.privacy.bodies.base import Body, Floats, Integers
 from lrm.privacy.bodies.drawing import SYSTEM, Bits, Exponentials
 from lrm.privacy.bodies.facets import Facets
@@ -39,7 +39,15 @@ from lrm.privacy.bodies.gauges import ROUNDING, decide, exact_norm, solve_exactl
 from lrm.privacy.bodies.sampling import Sample, sample_hull
 from lrm.privacy.bodies.tables import Tables
 
-__all__ = ["MOST_DIMENSIONS", "MOST_LEAVES", "MOST_POINTS", "SplitHull", "Tree", "distinct"]
+__all__ = [
+    "MOST_DIMENSIONS",
+    "MOST_LEAVES",
+    "MOST_POINTS",
+    "SplitHull",
+    "Tree",
+    "distinct",
+    "leaves_of",
+]
 
 Tree = int | tuple["Tree", ...]
 """The number of a leaf, or the trees that are joined."""
@@ -61,6 +69,31 @@ LEAST_SUM = 2.0**-20
 
 BATCH = 256
 """The most proposals that are decided at a time."""
+
+VARIABLE_SECONDS, PRODUCT_SECONDS = 3e-5, 2e-9
+"""Seconds per exponential variable of a proposal, and per point and squared dimension of a norm."""
+
+MOST_SECONDS = 120.0
+"""Counted work of a draw after which it ends with an error.
+
+Plans are made where a draw takes a twelfth of it in the mean, so one in 10⁵ ends so at most. The
+point that is accepted does not depend on how many were rejected before it, so the law of draws that
+do not end so is the same; nor does the count depend on data, which no draw looks at."""
+
+
+class _Work:
+    """Counted seconds of one draw."""
+
+    def __init__(self) -> None:
+        self._left = MOST_SECONDS
+
+    def spend(self, seconds: float) -> None:
+        self._left -= seconds
+        if self._left < 0:
+            raise ConvergenceError(
+                "noise for this plan takes too long to draw: its hull is too small a part of the "
+                'product of its leaves; make the plan again, or one with noise="laplace"'
+            )
 
 
 class _Point:
@@ -136,7 +169,7 @@ class SplitHull(Body):
             )
         if points.min() <= -LARGEST_POINT or points.max() >= LARGEST_POINT:
             raise WorkloadError("the points of a split hull have at most 53 bits")
-        if not 2 <= len(self.leaves) <= MOST_LEAVES or list(_leaves(self.tree)) != list(
+        if not 2 <= len(self.leaves) <= MOST_LEAVES or leaves_of(self.tree) != list(
             range(len(self.leaves))
         ):
             raise WorkloadError("the tree of a split hull must have every leaf once, in order")
@@ -191,7 +224,7 @@ class SplitHull(Body):
         return all(self.gauge(column) <= 1 for column in sorted(left))
 
     def draw(self, scale: Fraction, bits: Bits = SYSTEM) -> list[int]:
-        (point,) = self._uniform(self.tree, 1, bits)
+        (point,) = self._uniform(self.tree, 1, bits, _Work())
         radius = Exponentials(self.size + 1, bits)
         while True:
             rounded = _rounded(point, radius, scale)
@@ -200,25 +233,34 @@ class SplitHull(Body):
             for exponentials in [radius, *(part.variables for part in point)]:
                 exponentials.refine()
 
-    def _uniform(self, tree: Tree, count: int, bits: Bits) -> list[list[_Point]]:
+    def _uniform(self, tree: Tree, count: int, bits: Bits, work: _Work) -> list[list[_Point]]:
         """Uniform points of a node: of the proposals that lie in its hull, the first."""
         if isinstance(tree, int):
+            work.spend(count * self.proposal_seconds([tree]))
             return [[_Point(self.leaves[tree], bits)] for _ in range(count)]
-        leaves = list(_leaves(tree))
+        leaves = leaves_of(tree)
         accepted: list[list[_Point]] = []
         batch = 8
         while len(accepted) < count:
-            parts = [self._uniform(child, batch, bits) for child in tree]
+            parts = [self._uniform(child, batch, bits, work) for child in tree]
             proposals = [
                 [p for part in combination for p in part]
                 for combination in zip(*parts, strict=True)
             ]
+            work.spend(batch * self.proposal_seconds(leaves))
             inside = self._inside(leaves, proposals)
             accepted += [
                 proposal for proposal, is_in in zip(proposals, inside, strict=True) if is_in
             ]
             batch = min(BATCH, 2 * batch)
         return accepted[:count]
+
+    def proposal_seconds(self, leaves: Sequence[int]) -> float:
+        """About how long a point of a leaf takes to draw, or that of some leaves to decide."""
+        size = sum(self.leaves[leaf].size for leaf in leaves)
+        if len(leaves) == 1:
+            return VARIABLE_SECONDS * (size + 2)
+        return PRODUCT_SECONDS * len(self.points) * size**2
 
     def _projection(self, leaves: Sequence[int]) -> tuple[slice, float, Floats, Floats]:
         """The coordinates of leaves, a power of 2, and by it the points and norms of units."""
@@ -351,11 +393,11 @@ def distinct(points: Integers) -> Integers:
     return np.unique((points * signs[:, None])[signs != 0], axis=0)
 
 
-def _leaves(tree: Tree) -> list[int]:
+def leaves_of(tree: Tree) -> list[int]:
     """The numbers of the leaves of a tree, in order."""
     if isinstance(tree, int):
         return [tree]
-    return [leaf for child in tree for leaf in _leaves(child)]
+    return [leaf for child in tree for leaf in leaves_of(child)]
 
 
 def _listed(tree: Tree) -> Any:
