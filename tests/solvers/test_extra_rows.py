@@ -9,7 +9,7 @@ import pytest
 
 from lrm.clock import Clock
 from lrm.errors import StopSolver
-from lrm.solvers.exact import checked_pair, strategy_error
+from lrm.solvers.exact import checked_pair, factorise
 from lrm.solvers.extra_rows import RowsError, assemble, optimise_extra_rows
 
 
@@ -52,7 +52,7 @@ def test_error_is_that_of_the_assembled_pair_and_of_the_dense_strategy():
     error = RowsError.of(W).value(T)
     np.testing.assert_allclose(abs(L).sum(axis=0), 1.0)
     assert checked_pair(W, B, L).error == pytest.approx(error)
-    assert strategy_error(W, L) == pytest.approx(error)
+    assert factorise(W, L).error == pytest.approx(error)
 
 
 @pytest.mark.parametrize("nonnegative", [False, True])

@@ -12,7 +12,7 @@ from lrm.batches import marginals
 from lrm.clock import Clock
 from lrm.domain import Categories, Domain, Integers
 from lrm.errors import ConvergenceError, StopSolver
-from lrm.solvers.exact import strategy_error
+from lrm.solvers.exact import factorise
 from lrm.solvers.general import general_stages, penalised_error
 from lrm.workload import families
 
@@ -61,7 +61,7 @@ def test_result_is_exact_feasible_and_no_worse_than_its_start(k, n, extra, power
     start = random(n + extra, n, seed=n)
     found = last_of(W, start, schedule=((1e-2, 30), (1e-4, 30)))
     L = found.pair.strategy
-    assert found.error <= strategy_error(W, start) * (1 + 1e-9)
+    assert found.error <= factorise(W, start).error * (1 + 1e-9)
     assert abs(L).sum(axis=0).max() <= 1 + 1e-9
     np.testing.assert_allclose(found.pair.reconstruction @ L, W, atol=1e-8 * 10.0**power)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lrm.clock import UNLIMITED, Clock
 from lrm.errors import StopSolver
-from lrm.solvers.exact import strategy_error
+from lrm.solvers.exact import factorise
 from lrm.solvers.families import search
 from lrm.solvers.race import ROUNDING, Family, Race, Stage
 from lrm.strategies.baselines import haar_tree, total_tree
@@ -75,7 +75,7 @@ def test_never_worse_than_a_given_start():
     found = find(W, starts={**starts, "total": np.ones((1, 40))})
     check(W, found)
     for start in starts.values():
-        assert found.error <= strategy_error(W, start) * (1 + 1e-9)
+        assert found.error <= factorise(W, start).error * (1 + 1e-9)
 
 
 def test_a_start_that_cannot_be_beaten_wins():

@@ -12,7 +12,7 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky, lstsq
 
 from lrm.errors import ConvergenceError
 
-__all__ = ["ExactPair", "checked_pair", "factorise", "make_exact", "strategy_error"]
+__all__ = ["ExactPair", "checked_pair", "factorise", "make_exact"]
 
 Matrix = NDArray[np.float64]
 
@@ -126,14 +126,3 @@ def make_exact(W: Matrix, B: Matrix, L: Matrix) -> ExactPair:
     with suppress(ConvergenceError):
         pairs.append(factorise(W, moved))
     return min(pairs, key=lambda pair: pair.error) if pairs else factorise(W, moved)
-
-
-def strategy_error(W: Matrix, L: Matrix | sparse.sparray) -> float:
-    """Return ``‖W·L⁺‖²·Δ(L)²``, or raise ``ConvergenceError`` if L does not answer W.
-
-    Examples
-    --------
-    >>> strategy_error(np.ones((1, 4)), np.ones((1, 4)))
-    1.0
-    """
-    return factorise(W, L).error

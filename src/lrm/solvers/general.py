@@ -115,14 +115,12 @@ class _Relaxed:
         return float(np.log(value)), by_rows, np.broadcast_to(np.maximum(by_size, 0.0), T.shape)
 
 
-def general_stages(  # noqa: PLR0913 - each is a choice of the caller
+def general_stages(
     W: Matrix,
     strategy: Matrix,
     *,
     schedule: Sequence[tuple[float, int]] = settings.GENERAL_SCHEDULE,
-    tolerance: float = 1e-5,
     clock: Clock = UNLIMITED,
-    stage: str = "general form",
 ) -> Iterator[GeneralResult]:
     """Improve any exact strategy L (r x n): which rows it has, and which cells they touch.
 
@@ -144,8 +142,8 @@ def general_stages(  # noqa: PLR0913 - each is a choice of the caller
         run = descend_orthantwise(
             function,
             function.start,
-            on_round=lambda i, _: clock.tick(Step(stage, i, best.error)),  # noqa: B023
-            tolerance=tolerance,
+            on_round=lambda i, _: clock.tick(Step("general form", i, best.error)),  # noqa: B023
+            tolerance=1e-5,
             max_rounds=max_rounds,
         )
         T = function.full(run.point)

@@ -33,6 +33,8 @@ Vector = NDArray[np.float64]
 FLOOR = 1e-8
 #: Window of the non-monotone line search, and its sufficient decrease, of Birgin et al.
 WINDOW, DECREASE = 10, 1e-4
+#: Rounds in all, and the relative gain of ten of them that ends a stage.
+MOST_ROUNDS, TOLERANCE = 150, 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +72,7 @@ def smoothed_maximum(values: Vector, mu: float) -> tuple[float, Vector]:
     return top + mu * float(np.log(total)), powers / total
 
 
-def optimise_gram(
-    W: Matrix,
-    *,
-    max_rounds: int = 150,
-    tolerance: float = 1e-3,
-    clock: Clock = UNLIMITED,
-) -> MatrixResult:
+def optimise_gram(W: Matrix, *, clock: Clock = UNLIMITED) -> MatrixResult:
     """Minimise ``max diag(M)·tr(WᵀW M⁻¹)`` over M ≻ 0, and return ``A = M^½``.
 
     The maximum is replaced by ``f_μ`` (see ``smoothed_maximum``), μ = ε/log n, sharpened in
@@ -88,7 +84,7 @@ def optimise_gram(
 
     The projection onto ``{M ⪰ c·I}``, nearest in Frobenius norm, clips eigenvalues. The
     start is the better one of I (noise on data) and ``G^½``. A stage ends when ten rounds
-    lower the objective by less than ``tolerance``, relatively.
+    lower the objective by less than 0.1 %.
 
     Cost: one n x n eigendecomposition and a few products a round; 0.6 s at n = 1,024. On
     ``StopSolver`` the best so far is returned, which the objective of the
@@ -120,10 +116,10 @@ def optimise_gram(
     stage = 0
     try:
         descent.start(settings.MATRIX_SMOOTHINGS[0])
-        while stage < len(settings.MATRIX_SMOOTHINGS) and descent.rounds < max_rounds:
+        while stage < len(settings.MATRIX_SMOOTHINGS) and descent.rounds < MOST_ROUNDS:
             progress = descent.advance()
             clock.tick(Step("matrix", descent.rounds, descent.best * size * largest**2))
-            if progress < tolerance:
+            if progress < TOLERANCE:
                 stage += 1
                 if stage < len(settings.MATRIX_SMOOTHINGS):
                     descent.start(settings.MATRIX_SMOOTHINGS[stage])

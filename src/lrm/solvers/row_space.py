@@ -82,7 +82,6 @@ def optimise_row_space(  # noqa: PLR0913 - each is a choice of the caller
     tolerance: float = 1e-6,
     max_rounds: int = 1_000,
     clock: Clock = UNLIMITED,
-    stage: str = "row space",
 ) -> RowSpaceResult:
     """Optimise ``L = X·W`` from a start X of full column rank.
 
@@ -110,7 +109,7 @@ def optimise_row_space(  # noqa: PLR0913 - each is a choice of the caller
         run = descend(
             partial(_log_error, W=V, power=power, width=width / len(X)),
             X,
-            on_round=lambda i, _: clock.tick(Step(stage, done + i, best)),  # noqa: B023
+            on_round=lambda i, _: clock.tick(Step("row space", done + i, best)),  # noqa: B023
             tolerance=tolerance,
             memory=20,
             max_rounds=max_rounds,

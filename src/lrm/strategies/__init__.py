@@ -15,7 +15,6 @@ from lrm.errors import UsageError
 from lrm.strategies.base import AnyStrategy, Problem, ProductChoice, Search, Strategy
 
 __all__ = [
-    "BASELINES",
     "FOR_PRODUCTS",
     "MECHANISMS",
     "AnyStrategy",
@@ -41,8 +40,6 @@ MECHANISMS: Mapping[str, str] = {
 
 FOR_PRODUCTS: Mapping[str, str] = {"marginals": "products:marginals"}
 """Mechanisms for batches over several attributes alone."""
-
-BASELINES = tuple(name for name in MECHANISMS if name != "best")
 
 
 def check_mechanism(name: str) -> None:

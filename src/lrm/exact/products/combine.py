@@ -53,7 +53,6 @@ from lrm.maps.words import Identity, Total
 __all__ = ["LEAST_GAIN", "Combination", "find_combination"]
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: Share of the squared error that a combination must save to be used: 24 % on both census batches,
 #: 1 to 6 % on the four reports (``python -m benchmarks report``), 0 on five other batches.

@@ -86,10 +86,8 @@ class Axis:
         return np.array_equal(columns[:, marks[is_counted]], rows[:, is_counted])
 
 
-def axes_of(labels: Sequence[Integers], fused: bool = False) -> tuple[Axis, ...]:
-    """One axis per attribute, or one for all."""
-    if fused:
-        return (Axis(tuple(range(len(labels))), tuple(labels)),)
+def axes_of(labels: Sequence[Integers]) -> tuple[Axis, ...]:
+    """One axis per attribute."""
     return tuple(Axis((i,), (marks,)) for i, marks in enumerate(labels))
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lrm.clock import Clock
 from lrm.errors import StopSolver
@@ -23,7 +22,6 @@ from lrm.solvers.products.weights import Family
 
 __all__ = ["EFFORTS", "Effort", "GroupEffort", "GroupSearch", "marginals_of"]
 
-Floats = NDArray[np.float64]
 Effort = Literal["quick", "brief", "normal", "thorough"]
 
 

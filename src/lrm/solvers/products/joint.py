@@ -31,7 +31,6 @@ from lrm.solvers.starts import random_rows
 __all__ = ["LONGEST", "MixedGram", "descend_jointly", "own_basis"]
 
 Floats = NDArray[np.float64]
-Masks = NDArray[np.uint64]
 
 #: Largest entry of a row, relative to the identity: longer ones leave the error few digits.
 LONGEST = 1e3
@@ -197,13 +196,12 @@ def _long_basis(gram: MixedGram, rng: np.random.Generator, clock: Clock, *, brie
     return Basis(np.minimum(sparse_rows.rows.toarray(), LONGEST))
 
 
-def descend_jointly(  # noqa: PLR0913 - each is a choice of the caller
+def descend_jointly(
     quadratic: Quadratic,
     family: Family,
     bases: Sequence[Basis],
     *,
     clock: Clock = UNLIMITED,
-    tolerance: float = 1e-7,
     max_rounds: int = 200,
 ) -> tuple[Family, tuple[Basis, ...]]:
     """Descend on the weights and on the extra rows of all bases at once, by L-BFGS-B.
@@ -250,7 +248,7 @@ def descend_jointly(  # noqa: PLR0913 - each is a choice of the caller
             jac=True,
             method="L-BFGS-B",
             bounds=bounds,
-            options={"maxiter": max_rounds, "ftol": tolerance, "gtol": 1e-9, "maxcor": 20},
+            options={"maxiter": max_rounds, "ftol": 1e-7, "gtol": 1e-9, "maxcor": 20},
         )
     value, x = best[0]
     theta = np.exp(np.maximum(x[:m] - x[:m].max(), LEAST_LOG))
