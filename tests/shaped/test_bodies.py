@@ -74,7 +74,7 @@ BODIES = {
 }
 
 
-@pytest.fixture(params=BODIES, ids=str)
+@pytest.fixture(params=BODIES, ids=str, scope="module")
 def body(request):
     return BODIES[request.param]
 
@@ -84,9 +84,19 @@ def source(seed):
     return random.Random(seed).getrandbits  # noqa: S311 - the law is tested, not secrecy
 
 
-def drawn(body, count, scale=Fraction(1000), seed=7):
+SCALE = Fraction(10**6)
+
+
+@pytest.fixture(scope="module")
+def exact(body):
+    """Exact draws of a body, which several tests look at."""
+    bits = source(7)
+    return [body.draw(SCALE, bits) for _ in range(1000)]
+
+
+def drawn(body, count, seed):
     bits = source(seed)
-    return np.array([body.draw(scale, bits) for _ in range(count)], dtype=float) / float(scale)
+    return np.array([body.draw(SCALE, bits) for _ in range(count)], dtype=float) / float(SCALE)
 
 
 # --- exact drawing ------------------------------------------------------------------------------
@@ -237,8 +247,8 @@ def test_groups_add_norms_by_their_shares():
 # --- laws ---------------------------------------------------------------------------------------
 
 
-def test_covariances_of_exact_draws(body):
-    values = drawn(body, 1000) / np.sqrt(np.diag(body.covariance))
+def test_covariances_of_exact_draws(body, exact):
+    values = np.array(exact, dtype=float) / float(SCALE) / np.sqrt(np.diag(body.covariance))
     wanted = body.covariance / np.sqrt(np.outer(np.diag(body.covariance), np.diag(body.covariance)))
     products = values[:, :, None] * values[:, None, :]
     error = products.std(axis=0) / math.sqrt(len(values))
@@ -247,25 +257,21 @@ def test_covariances_of_exact_draws(body):
     assert np.all(np.abs(values.mean(axis=0)) < SIGMAS / math.sqrt(len(values)))
 
 
-def test_norms_of_exact_draws_have_the_gamma_distribution(body):
-    scale = Fraction(10**6)
-    bits = source(11)
-    norms = [
-        float(body.gauge(body.draw(scale, bits)) / scale)
-        for _ in range(150 if isinstance(body, Facets | SplitHull) else 600)
-    ]
+def test_norms_of_exact_draws_have_the_gamma_distribution(body, exact):
+    few = 150 if isinstance(body, Facets | SplitHull) else 600
+    norms = [float(body.gauge(one) / SCALE) for one in exact[:few]]
     assert stats.kstest(norms, stats.gamma(body.dimension).cdf).pvalue > ALARM
 
 
-def test_simulated_noise_has_the_law_of_exact_draws(body):
+def test_simulated_noise_has_the_law_of_exact_draws(body, exact):
     values, totals = body.simulate(40_000, np.random.default_rng(1))
     assert stats.kstest(totals, stats.gamma(body.variables).cdf).pvalue > ALARM
-    exact = drawn(body, 1000, seed=12)
+    draws = np.array(exact, dtype=float) / float(SCALE)
     rng = np.random.default_rng(2)
     for weights in [*np.eye(body.size), *rng.normal(size=(3, body.size))]:
-        assert stats.ks_2samp(exact @ weights, values @ weights).pvalue > ALARM
+        assert stats.ks_2samp(draws @ weights, values @ weights).pvalue > ALARM
     sizes = np.linalg.norm(values, axis=1)
-    assert stats.ks_2samp(np.linalg.norm(exact, axis=1), sizes).pvalue > ALARM
+    assert stats.ks_2samp(np.linalg.norm(draws, axis=1), sizes).pvalue > ALARM
 
 
 def in_the_hull_of(V, count, rng):
