@@ -12,10 +12,8 @@ from lrm.clock import Clock
 from lrm.errors import FileFormatError, UsageError
 from lrm.plans.even_split import even_split
 from lrm.plans.goals import column_errors
-from lrm.plans.settling import Settled, _by_statements
 from lrm.solvers.products.reweigh import Reweighing
 from lrm.strategies import Problem, Search
-from lrm.strategies.best import best_over_products
 from lrm.workload.columns import statement_columns
 
 BATCH = """
@@ -226,17 +224,3 @@ def test_bounds_are_for_the_weights_that_were_found(batch, objective):
     """
     tables = lrm.plan(lrm.sql(text, batch.domain), noise="gaussian", objective=objective)
     assert tables.at_most_above_best == pytest.approx(1.0, rel=1e-3)
-
-
-def test_residuals_of_each_statement_are_tried_where_one_is_above_an_even_split(batch):
-    """From a strategy for one statement alone, beside which the others are far above 1."""
-    search = Search(0, "gaussian")
-    goals = even_split(batch, "balanced", "gaussian")
-    emphasis = np.where(np.arange(len(goals.even)) == 2, 1e6, goals.even)
-    problem = Problem(goals.weighted(emphasis))
-    choice = best_over_products(problem, search, "quick")
-    bad = Settled(problem, choice, emphasis)
-    assert np.sqrt(bad.squares(goals, search).max()) > 1.5
-    found = _by_statements(goals, batch.products, bad, choice, search)
-    assert len(found.strategy.found.groups) > 1
-    assert np.sqrt(found.squares(goals, search).max()) <= 1.01

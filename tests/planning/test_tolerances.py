@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import lrm
+from benchmarks.statements import least_variance
 from lrm.cli import main
 from lrm.domain.file import write_domain
 from lrm.errors import BudgetError, SqlError, UsageError, WorkloadError
@@ -114,6 +115,18 @@ def test_the_amount_for_tables_is_the_least_of_all_strategies(domain):
     emphasis = plan.workload.importance[first] * sizes / shares.max(axis=1)
     most = goals.squares_of(*strategy).max()
     assert most <= 1.005 * plan.least_error / emphasis.sum()
+
+
+def test_the_largest_variance_is_that_of_residual_planner(domain):
+    """Its optimum for tables is found by a program of its own."""
+    text = "".join(
+        f"-- within: 10\nSELECT {names}, COUNT(*) AS n{i} FROM visits GROUP BY {names};\n"
+        for i, names in enumerate(["ward, month", "ward, stay", "month, stay"])
+    )
+    plan = lrm.plan(lrm.sql(text, domain), noise="gaussian", meet=0.95, effort="quick")
+    largest = plan.reconstruction_map.row_squared_norms.max() * plan.sensitivity**2
+    least = least_variance([3, 6, 10], [(0, 1), (0, 2), (1, 2)])
+    assert least * (1 - 1e-9) <= largest <= 1.005 * least
 
 
 def test_a_wider_tolerance_needs_no_more(domain, batch):

@@ -39,6 +39,7 @@ from lrm.strategies.large import add_rows, best_long, has_long_ranges
 from lrm.strategies.lowrank import lowrank
 from lrm.strategies.products import (
     best_products,
+    bounded,
     flat_problem,
     lift,
     merged_rows,
@@ -113,6 +114,7 @@ def best_over_cells(
     """The best over a list of cells, or the one over products: the second half of `best`."""
     if product_choice is None:
         return _best_listed(problem, search, effort, {})
+    product_choice = bounded(product_choice, problem)
     few = has_few_cells(problem, effort, search.noise)
     proven = _error(product_choice) <= PROVEN * (product_choice.least_error or 0.0)
     if not few or proven or search.clock.must_end():

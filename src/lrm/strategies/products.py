@@ -37,11 +37,13 @@ from lrm.workload import Workload
 
 __all__ = [
     "best_products",
+    "bounded",
     "flat_problem",
     "lift",
     "merged_rows",
     "on_representatives",
     "product_mechanism",
+    "reweighed",
     "tree_basis",
 ]
 
@@ -66,6 +68,8 @@ def _batch(problem: Problem) -> ProductBatch:
 def best_products(problem: Problem, search: Search, *, effort: Effort = "normal") -> ProductChoice:
     """The best known strategy over products: weighted marginals, or residuals for Gaussian noise.
 
+    `bounded` states how far it may be from the best of all.
+
     Parameters
     ----------
     problem, search
@@ -78,30 +82,28 @@ def best_products(problem: Problem, search: Search, *, effort: Effort = "normal"
     if search.noise == "gaussian":
         residuals = optimise_gaussian_groups(batch, clock=search.clock)
         record = _record("residuals", residuals.error, effort, search)
-        return ProductChoice("best", residuals, _bound(residuals, batch), record=record)
+        return ProductChoice("best", residuals, record=record)
     several = effort == "normal" and len(problem.workload.statements) > 1
     seconds = settings.STATEMENTS_SECONDS if several else settings.EFFORT_SECONDS[effort]
     clock = search.clock.part(seconds)
     strategy = optimise_products(batch, effort=effort, seed=search.seed, clock=clock)
     record = _record("weighted marginals", strategy.error, effort, search)
-    return ProductChoice("best", strategy, _bound(strategy, batch), record=record)
+    return ProductChoice("best", strategy, record=record)
 
 
-def _bound(found: ProductStrategy | GaussianGroups, batch: ProductBatch) -> float:
-    """A number that no strategy for the weighted terms of a batch is below."""
+def bounded(choice: ProductChoice, problem: Problem) -> ProductChoice:
+    """A choice with a number that no strategy for the weighted terms of a batch is below."""
+    found = choice.found
     proven = found.bound * (1.0 - ROUNDING) if isinstance(found, GaussianGroups) else 0.0
-    return proven or product_bound(batch)
+    return replace(choice, least_error=proven or product_bound(_batch(problem)))
 
 
-def reweighed(
-    choice: ProductChoice, found: ProductStrategy | GaussianGroups, problem: Problem
-) -> ProductChoice:
-    """The same choice with what was found for other importances, those of ``problem``."""
+def reweighed(choice: ProductChoice, found: ProductStrategy | GaussianGroups) -> ProductChoice:
+    """The same choice with what was found for other importances."""
     record = choice.record and replace(
         choice.record, candidates=(Candidate(choice.record.winner, found.error, 0),)
     )
-    bound = _bound(found, _batch(problem))
-    return replace(choice, found=found, least_error=bound, record=record)
+    return replace(choice, found=found, record=record)
 
 
 def _record(winner: str, error: float, effort: str, search: Search) -> SearchRecord:
@@ -209,7 +211,6 @@ def _only_laplace(search: Search, name: str) -> None:
 
 
 PRODUCT_MECHANISMS: Mapping[str, Callable[..., ProductChoice]] = {
-    "best": best_products,
     "noise-on-data": noise_on_data,
     "noise-on-results": noise_on_results,
     "wavelet": wavelet,

@@ -15,7 +15,8 @@ from lrm.exact.products.quadratic import Quadratic
 from lrm.maps.products.batch import cross_tabs, product_batch
 from lrm.solvers.products.gaussian import optimise_gaussian_groups, optimise_gaussian_products
 from lrm.solvers.products.group import EFFORTS, GroupSearch
-from lrm.solvers.products.optimise import _Search, optimise_products
+from lrm.solvers.products.grouping import differing_terms, group_terms
+from lrm.solvers.products.optimise import _Search, _TermSearch, optimise_products
 from solvers.products.reference_errors import (
     classical_marginals_error,
     noise_on_data_error,
@@ -175,6 +176,33 @@ def test_terms_that_share_little_are_groups(noise):
         assert found.error < 0.9 * optimise_gaussian_products(batch).error
     assert len(found.groups) > 2
     assert found.error <= apart * (1 + 1e-9)
+
+
+def test_many_terms_are_grouped_by_the_attributes_that_they_ask_for():
+    """More than 60 terms that differ were one group, whatever they asked for."""
+    rng = np.random.default_rng(2)
+    singles = [rng.integers(0, 2, size=(1, 30)).astype(float) for _ in range(36)]
+    terms = [[one, "total"] for one in singles] + [["total", one] for one in singles]
+    batch = product_batch([30, 30], [*terms, ["identity", "identity"]])
+    assert len(differing_terms(batch)) > 60
+    grouping = group_terms(batch, Clock())
+    assert frozenset([72]) in grouping.groups
+    assert all(len(group & frozenset(range(36))) in {0, 36} for group in grouping.groups)
+    assert grouping.whole_root < grouping.root(frozenset(range(batch.terms)))
+
+
+def test_each_group_has_its_share_of_the_time(monkeypatch):
+    """The first groups took it all, and the others were left with noise on data."""
+    batch, left = overlapping(np.random.default_rng(1)), []
+    run = _TermSearch.run
+    monkeypatch.setattr(
+        _TermSearch, "run", lambda *given: left.append(given[-1].remaining_work()) or run(*given)
+    )
+    search = _Search(batch, np.random.default_rng(0), 0, Clock())
+    search.clock = Clock().part(8.0)
+    assert len(search._solve_each([frozenset([term]) for term in range(4)])) == 4
+    assert left[0] == pytest.approx(2.0)
+    assert min(left) >= 1.9
 
 
 def test_a_large_table_beside_small_ones_is_measured_beside_them():

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,16 +134,22 @@ def _with_identities(batch: ProductBatch, group: GaussianStrategy) -> GaussianSt
 def _rounded_gaussian(
     batch: ProductBatch, strategy: GaussianGroups, max_records: int | None
 ) -> ProductReconstruction:
-    parts = list(zip(strategy.terms, strategy.groups, strategy.shares.tolist(), strict=True))
+    parts = list(zip(strategy.terms, strategy.groups, strict=True))
+
+    @cache
+    def rounded(entry_bits: int) -> list[tuple[list[ProductBasis], Floats]]:
+        return [_rounded_residuals(batch.take(terms), group, entry_bits) for terms, group in parts]
 
     def build(bits: int, entry_bits: int) -> Measured:
-        groups = tuple(
-            _residual_group(batch, terms, group, share, bits, entry_bits)
-            for terms, group, share in parts
-        )
-        return Measured(batch.sizes, groups, bits, residual=True)
+        groups = []
+        for (terms, group), share, (bases, targets) in zip(
+            parts, strategy.shares.tolist(), rounded(entry_bits), strict=True
+        ):
+            members = members_of(group.subsets, len(bases))
+            groups.append(_group(terms, group.axes, bases, members, share * targets, bits))
+        return Measured(batch.sizes, tuple(groups), bits, residual=True)
 
-    rooms = {room for _, group, _ in parts for room in _residual_rooms(group)}
+    rooms = {room for group in strategy.groups for room in _residual_rooms(group)}
     return _least_error(batch, build, rooms, strategy.error, max_records)
 
 
@@ -156,26 +163,12 @@ def _residual_rooms(group: GaussianStrategy) -> Iterator[tuple[float, float]]:
     yield from zip(counts.tolist(), taken.tolist(), strict=True)
 
 
-def _residual_group(  # noqa: PLR0913, PLR0917 - what a group is made of
-    batch: ProductBatch,
-    terms: NDArray[np.int64],
-    group: GaussianStrategy,
-    share: float,
-    bits: int,
-    entry_bits: int,
-) -> MeasuredGroup:
-    bases: list[ProductBasis] = [ResidualBasis(basis.size) for basis in group.bases]
-    targets = group.norms
-    if not all(basis.plain for basis in group.bases):
-        bases, targets = _rounded_residuals(batch.take(terms), group, entry_bits)
-    members = members_of(group.subsets, len(group.bases))
-    return _group(terms, group.axes, bases, members, share * targets, bits)
-
-
 def _rounded_residuals(
     batch: ProductBatch, strategy: GaussianStrategy, entry_bits: int
 ) -> tuple[list[ProductBasis], Floats]:
     """Integer bases by the error of the whole batch, and the best weights for these bases."""
+    if all(basis.plain for basis in strategy.bases):
+        return [ResidualBasis(basis.size) for basis in strategy.bases], strategy.norms
     shares = _ResidualShares(Quadratic(on_axes(batch, strategy.axes)))
     for i, basis in enumerate(strategy.bases):
         shares.put(i, basis.residual())

@@ -9,11 +9,13 @@ See ``docs/explanation/products.md``.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from lrm.clock import Clock, Step
+from lrm.errors import StopSolver
 from lrm.exact.products.marginals import Point
 from lrm.exact.products.quadratic import Quadratic
 from lrm.maps.products.batch import ProductBatch
@@ -76,6 +78,16 @@ class Grouping:
         else:
             self.groups.append(item)
 
+    def move(self, item: frozenset[int]) -> None:
+        """Put an item where it adds least to the others."""
+        groups = list(self.groups)
+        self.groups = [left for group in groups if (left := group - item)]
+        try:
+            self.insert(item)
+        except StopSolver:
+            self.groups = groups
+            raise
+
 
 def group_terms(
     batch: ProductBatch, clock: Clock, root_of: RootOf = marginals_root
@@ -83,15 +95,22 @@ def group_terms(
     """Groups of terms that share little, or None where one group is as good.
 
     The clock ticks before each look, and may raise. Cost: a look of some milliseconds for
-    each pair of an item (the terms that ask the same of all attributes) and a group.
+    each pair of an item and a group. An item is the terms that ask the same of all attributes;
+    where these are many, the terms that ask for the same attributes.
     """
     items = differing_terms(batch)
+    coarse = len(items) > settings.MANY_ITEMS
+    if coarse:
+        items = _by_attributes(batch, items)
     if not 1 < len(items) <= settings.MOST_ITEMS:
         return None
     grouping = Grouping(batch, clock, root_of)
     items.sort(key=grouping.root, reverse=True)
     for item in items:
         grouping.insert(item)
+    with contextlib.suppress(StopSolver):
+        for item in items if coarse else ():
+            grouping.move(item)
     return grouping if len(grouping.groups) > 1 else None
 
 
@@ -107,6 +126,17 @@ def differing_terms(batch: ProductBatch) -> list[frozenset[int]]:
     empty = frozenset(batch.idle_terms().tolist())
     asking = [frozenset(terms) for terms in same.values() if not empty.issuperset(terms)]
     return [asking[0] | empty, *asking[1:]] if asking else []
+
+
+def _by_attributes(batch: ProductBatch, items: list[frozenset[int]]) -> list[frozenset[int]]:
+    """Items that ask for the same attributes, together."""
+    asked = np.zeros((batch.terms, len(batch.sizes)), dtype=bool)
+    np.logical_or.at(asked, batch.term_of, batch.support())
+    same: dict[bytes, frozenset[int]] = {}
+    for item in items:
+        key = asked[list(item)].any(axis=0).tobytes()
+        same[key] = same.get(key, frozenset()) | item
+    return list(same.values())
 
 
 def _differ(batch: ProductBatch) -> bool:

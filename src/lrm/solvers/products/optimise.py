@@ -195,7 +195,7 @@ class _Search:
             if grouping is not None:
                 full_root = grouping.root(self._everything)
                 hopeless = full_root**3 > settings.HOPELESS_GROUP * grouping.whole_root**3
-                self._add([self._solve(terms, rng) for terms in grouping.groups])
+                self._add(self._solve_each(grouping.groups, rng))
         if not hopeless:
             self._add([self._solve(self._everything)])
         with contextlib.suppress(StopSolver):
@@ -222,7 +222,7 @@ class _Search:
                             for part, group in zip(terms, groups, strict=True)
                         ]
                     )
-                finished = [self._solve(part_terms) for part_terms in terms]
+                finished = self._solve_each(terms)
                 self._add(finished)
                 self._fuse(finished)
         self._lengthen()
@@ -257,6 +257,19 @@ class _Search:
             solved = self._searches[terms].run(self.effort, self.clock)
             self._groups[terms, self.effort] = solved
         return self._groups[terms, self.effort]
+
+    def _solve_each(
+        self, term_sets: Sequence[frozenset[int]], rng: np.random.Generator | None = None
+    ) -> list[Group]:
+        """The best marginals for each of some groups, with a share of the time for each."""
+        whole, groups = self.clock, []
+        try:
+            for place, terms in enumerate(term_sets):
+                self.clock = whole.share(1 / (len(term_sets) - place))
+                groups.append(self._solve(terms, rng))
+        finally:
+            self.clock = whole
+        return groups
 
     def _fuse(self, groups: Sequence[Group]) -> None:
         """Add the groups with fused axes, where these are better."""

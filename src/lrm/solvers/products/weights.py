@@ -180,7 +180,7 @@ def cover_work(sets: int) -> float:
 
 def look_work(terms: int, attributes: int) -> float:
     """Seconds of a rough look at a group of terms, its merged values included."""
-    return 5e-3 + 1e-4 * terms * attributes
+    return 3.2e-3 + 1e-5 * terms * attributes
 
 
 def joint_work(quadratic: Quadratic, sets: int, bases: Sequence[Basis]) -> float:
