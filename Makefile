@@ -8,7 +8,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # Else each of the many processes of the tests would compile lrm again: 0.5 s of 1.4 s.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long quick lint format bench study docs graph package pictures clean
+.PHONY: demo test test-long coverage quick lint format bench study docs graph package pictures clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -36,6 +36,9 @@ test: lint  ## the whole suite: style, types, laws, statistics, engines, command
 
 test-long: $(VENV)/.dev  ## thousands of random cases of what `make test` tries hundreds of; LRM_LONG=10 for ten times more
 	@LRM_LONG=$${LRM_LONG:-1} $(BIN)/python -m pytest -n 2 --dist worksteal -m long $$(grep -rl --include='test_*.py' 'mark\.long' tests)
+
+coverage: $(VENV)/.dev  ## which lines of lrm `make test` runs, as a table and in build/coverage; twice its time
+	@$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term:skip-covered --cov-report=html
 
 quick: $(VENV)/.dev  ## the suite without its statistical tests
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not long"

@@ -38,11 +38,22 @@ TESTS = {
         "forged/test_edited_releases.py",
     ],
     "privacy/gaussian_profile.py": ["privacy/test_gaussian_profile.py"],
-    "privacy/shaped.py": ["shaped/test_bodies.py", "shaped/test_shaped_plans.py"],
+    "privacy/shaped.py": ["shaped/test_shaped_plans.py"],
+    **{
+        f"privacy/bodies/{name}.py": ["shaped/test_bodies.py", "shaped/test_shaped_plans.py"]
+        for name in ("base", "drawing", "facets", "sums", "tables")
+    },
+    **{
+        f"privacy/bodies/{name}.py": ["shaped/test_split_hulls.py", "shaped/test_bodies.py"]
+        for name in ("gauges", "sampling", "split")
+    },
     "privacy/unit.py": ["privacy/test_unit.py", "ledger/test_units.py"],
     "ledger/core.py": ["ledger/test_ledger.py", "ledger/test_units.py"],
     "ledger/entries.py": ["ledger/test_ledger.py", "ledger/test_tampering.py"],
     "ledger/sqlite.py": ["ledger/test_ledger.py", "ledger/test_failures.py"],
+    "ledger/place.py": ["ledger/test_second_path.py", "ledger/test_ledger.py"],
+    "ledger/postgres.py": ["ledger/test_ledger.py", "ledger/test_failures.py"],
+    "ledger/store.py": ["ledger/test_ledger.py"],
 }
 """Module → the tests that are run against its mutants, quick ones first."""
 

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import pytest
 
+from engines import missing
 from lrm.errors import BudgetExceeded, LedgerError
 from lrm.ledger import Ledger
 from lrm.privacy.budget import PureDP
@@ -148,9 +149,9 @@ def mounts(tmp_path):
     try:
         done = subprocess.run(probe, capture_output=True, check=False, timeout=30)
     except OSError:
-        pytest.skip("there is no unshare command, with which a mount would be made")
+        missing("there is no unshare command, with which a mount would be made")
     if done.returncode:
-        pytest.skip("this machine does not let tests make a mount")
+        missing("this machine does not let tests make a mount")
     return place
 
 

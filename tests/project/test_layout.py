@@ -61,3 +61,18 @@ def test_no_source_is_ignored():
     folders = {name.strip("/") for name in patterns if not name.startswith("/")}
     ignored = [path for path in SOURCE.rglob("*.py") if folders & {*path.parent.parts}]
     assert not [path for path in ignored if path.parent.name != "__pycache__"]
+
+
+def test_every_module_of_privacy_and_ledger_has_mutants():
+    """A new module is not forgotten by the run that changes one operator at a time."""
+    from benchmarks.mutants import TESTS
+
+    found = {
+        str(path.relative_to(SOURCE))
+        for part in ("privacy", "ledger")
+        for path in (SOURCE / part).rglob("*.py")
+        if path.name != "__init__.py"
+    }
+    assert found == set(TESTS)
+    for tests in TESTS.values():
+        assert all((ROOT / "tests" / test).exists() for test in tests)

