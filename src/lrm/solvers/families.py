@@ -66,7 +66,7 @@ def families(race: Race, seed: int) -> list[Family]:
     k, n = race.W.shape
     candidates = [_few_rows(race, seed)]
     if k < n:
-        first = min(0.3, 0.1 * n / (k * k)) if n > settings.WIDE * k * k else 0.0
+        first = min(0.3, 0.1 * n / (k * k)) if n > 0.2 * k * k else 0.0
         in_row_space: list[Family] = []
         for width in settings.ROW_SPACE_WIDTHS:
             in_row_space.append(_row_space(race, seed, width, first, in_row_space))
@@ -165,7 +165,7 @@ def _row_space(
 
     def hope() -> float:
         ends = [run.expected() for family in other_families for run in family.runs]
-        return first if not ends or min(ends) < settings.OTHER_WIDTH * race.error else 0.0
+        return first if not ends or min(ends) < 1.25 * race.error else 0.0
 
     return Family("row space", begin, stages, hope, needed=1)
 
@@ -230,10 +230,9 @@ def _random_general(race: Race, seed: int) -> Family:
     rng = np.random.default_rng([seed, 4])
 
     def begin(number: int) -> Steps:
-        width = settings.GENERAL_WIDTHS[number % len(settings.GENERAL_WIDTHS)]
-        rows = int(np.ceil(width * k))
-        start = rotation(W, rows, rng) @ W
-        return _in_general(race, f"general form, r = {rows}", start, settings.GENERAL_SCHEDULE)
+        del number
+        start = rotation(W, 2 * k, rng) @ W
+        return _in_general(race, f"general form, r = {2 * k}", start, settings.GENERAL_SCHEDULE)
 
     cost = _general_seconds(2 * k, k, n)
     stages = [Stage(cost * rounds, ratio) for rounds, ratio in settings.FROM_RANDOM]

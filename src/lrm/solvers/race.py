@@ -107,7 +107,7 @@ class Family:
         """
         ratios = [ratio for _, ratio in self.seen[stage]]
         expected = self.stages[stage].ratio
-        if len(ratios) < settings.RACE_TRUSTED:
+        if len(ratios) < 3:  # too few to be believed over what was expected
             return min(expected, float(np.exp(np.mean(np.log([expected, *ratios])))))
         return float(np.mean(ratios))
 
@@ -129,9 +129,7 @@ class Family:
         if 2 * len(errors) < m + 1:
             return 0.0, cost
         low, *higher_errors = errors
-        near = (
-            float(np.mean(higher_errors[:2])) - low if higher_errors else settings.RACE_SPREAD * low
-        )
+        near = float(np.mean(higher_errors[:2])) - low if higher_errors else 0.1 * low
         return max(0.0, min(best - low, 0.0) + min(near, low)) / (best * (m + 1)), cost
 
 
@@ -228,7 +226,7 @@ class Race:
             while self.error > 0:
                 self.clock.check()
                 limit = threshold * max(1.0, self.work / patience) ** 2
-                if not self._advance(families, limit, settings.RACE_LONGEST * patience):
+                if not self._advance(families, limit, 100 * patience):
                     break
         except StopSolver:
             pass
@@ -249,7 +247,7 @@ class Race:
         choices = [
             c
             for c in choices
-            if c[0] > threshold * max(c[1], settings.RACE_LEAST) and c[1] < longest
+            if c[0] > threshold * max(c[1], 0.1) and c[1] < longest  # tiny steps are not worth it
         ]
         if not choices:
             return False

@@ -12,20 +12,8 @@ from __future__ import annotations
 
 # --- Lists of cells: the race of solvers; chosen on `python -m benchmarks golden`.
 
-RACE_LEAST = 0.1
-"""Seconds that anything takes at least, in what is expected of it: tiny steps are not worth it."""
-
-RACE_LONGEST = 100.0
-"""What takes longer than this multiple of the patience is not begun, whatever it may gain."""
-
 RACE_OVERHEAD = 0.02
 """Seconds that a stage takes at least."""
-
-RACE_TRUSTED = 3
-"""Stages that must have been seen before their mean is believed over what was expected."""
-
-RACE_SPREAD = 0.1
-"""By how much two descents of a family differ, as long as there has been only one."""
 
 EXTRA_ROW_SHARES = (16, 12, 16, 24, 16, 8)
 """Rows p = n/share next to the identity, in turn. No winner on the panel kept more than n/14."""
@@ -39,12 +27,6 @@ ROW_SPACE_WIDTHS = (1.0, 1.25, 1.5, 2.0)
 which one wins depends on the batch. Random matrices of 256×4096 cells need the rank itself;
 one-way tables of 10×8×5×2×2 values have 432 with those, and 368 with twice as many."""
 
-OTHER_WIDTH = 1.25
-"""A width is tried if another one ended less than this factor above the best."""
-
-WIDE = 0.2
-"""The row space is searched where there are more cells than this share of its rank squared."""
-
 POLISH = ((1e-2, 100), (1e-4, 100))
 """The schedule of a strategy that is good already."""
 
@@ -54,9 +36,6 @@ relaxed error."""
 
 FROM_RANDOM = ((60, 1.0), (100, 0.15), (60, 1.03), (40, 1.01), (20, 1.001), (12, 1.0))
 """The same from random combinations of the queries."""
-
-GENERAL_WIDTHS = (2.0, 1.5, 2.0, 1.2)
-"""Rows of such a start, as multiples of the rank, in turn."""
 
 GENERAL_RANK = 0.45
 """Such starts are tried up to this rank, as a share of the cells: on 65 counts of overlapping age
@@ -74,12 +53,6 @@ A loose first stage lets rows move to where they belong: on 80 queries over 3,20
 ROW_SPACE_STAGES = ((20.0, 3e-2), (80.0, 1e-2), (300.0, 3e-3), (1_000.0, 1e-3), (4_000.0, 3e-4))
 """Pairs (power that stands in for the maximum, width of the rounded kink times r)."""
 
-GROUPS_POWER = 60.0
-"""Power of the mean that stands in for the largest column."""
-
-DEAD_GROUP = 1e-3
-"""A group that is measured with less than this share of the largest weight is left out."""
-
 MATRIX_SMOOTHINGS = (0.1, 0.02, 0.004)
 """ε of the smoothed maximum, as a share of the maximum, in stages: a rough one first, because the
 gradient of a sharp one sees only the largest diagonal entry of the moment."""
@@ -92,16 +65,8 @@ THRESHOLDS = {
 """The search ends when another second of work is expected to lower the error by less than the
 first number, which grows with the square of the work after the second number of seconds."""
 
-LOWRANK_SECONDS = 1.5e-4
-LOWRANK_RANK = 400
-"""Seconds of the paper's algorithm per entry of the reduced workload; doubled at this rank."""
-
-NEAR_BASELINE = 1.1
-"""The paper's strategy is improved further if it is at most this factor above the best."""
-
 EXTREME_RANK = 10
-EXTREME_CELLS = 64
-"""Rank and cells up to which columns may lie inside the hull of others, which is soon found out."""
+"""Rank up to which, over at most 64 cells, columns inside the hull of others are looked for."""
 
 GAUSSIAN_WORK = {"quick": 4e8, "normal": 1e9, "thorough": 8e9}
 PRODUCT_WORK = 8e6
@@ -152,9 +117,6 @@ LOCAL_CELLS = 8192
 
 LEAST_REACHES = 4
 """How many times the longest range goes into the cells, where rows repeat along them."""
-
-HOPELESS_ROWS = 3.0
-"""Rows over coarse blocks that are further above the best known error are given up."""
 
 MOST_SPARSE_ROWS = 512
 """Rows in addition to the cells: more take too long at tens of thousands of cells."""

@@ -9,7 +9,6 @@ from scipy.optimize import linprog
 
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.maps.linear import TINY
-from lrm.solvers import settings
 from lrm.solvers.quasi_newton import descend
 
 __all__ = ["disjoint_groups", "extreme_columns", "random_rows", "rotation", "weighted_groups"]
@@ -114,6 +113,7 @@ def weighted_groups(
     A, group = rows[size > 0] / size[size > 0, np.newaxis], group[size > 0]
     basis = np.linalg.qr(W.T)[0]
     C, R, sizes = A @ basis, W @ basis, np.abs(A)
+    power = 60.0  # of the mean that stands in for the largest column
 
     def error(logs: Matrix) -> tuple[float, Matrix]:
         # The error does not depend on the scale of all weights; a long step must not overflow.
@@ -128,11 +128,11 @@ def weighted_groups(
         trace = float(np.vdot(S, R.T))
         loads = c @ sizes
         top = float(loads.max())
-        shares = (loads / top) ** settings.GROUPS_POWER
+        shares = (loads / top) ** power
         total = float(shares.sum())
         by_row = -2.0 * c * c * np.square(C @ S).sum(axis=1) / trace
         by_row += 2.0 * c * (sizes @ (shares / np.maximum(loads, TINY))) / total
-        value = np.log(trace) + 2.0 * (np.log(top) + np.log(total) / settings.GROUPS_POWER)
+        value = np.log(trace) + 2.0 * (np.log(top) + np.log(total) / power)
         return float(value), np.bincount(group, by_row, minlength=len(logs)).astype(np.float64)
 
     descent = descend(
@@ -146,5 +146,5 @@ def weighted_groups(
     if not np.isfinite(descent.value):
         return None
     weights = np.exp(descent.point - descent.point.max())
-    is_alive = weights[group] > settings.DEAD_GROUP
+    is_alive = weights[group] > 1e-3
     return np.asarray(A[is_alive] * weights[group][is_alive, np.newaxis])

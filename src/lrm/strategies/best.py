@@ -275,7 +275,7 @@ def _own_starts(problem: Problem, search: Search) -> dict[str, Floats]:
         weighted_rows = weighted_groups(R, rows, disjoint_groups(rows), search.clock)
         if weighted_rows is not None:
             starts["own rows"] = weighted_rows
-    if len(R) <= settings.EXTREME_RANK and R.shape[1] <= settings.EXTREME_CELLS:
+    if len(R) <= settings.EXTREME_RANK and R.shape[1] <= 64:
         starts["extreme columns"] = extreme_columns(R / np.abs(R).max())
     return starts
 
@@ -286,15 +286,13 @@ def _try_papers(problem: Problem, search: Search, race: Race, threshold: float) 
     So the result is not above the paper's, in any time that allows both.
     """
     k, n = problem.reduced.shape
-    if (
-        search.clock.ended
-        or settings.LOWRANK_SECONDS * k * n * (1 + k / settings.LOWRANK_RANK) > race.work
-    ):
+    seconds = 1.5e-4 * k * n * (1 + k / 400)  # of the paper's algorithm, about
+    if search.clock.ended or seconds > race.work:
         return
     with suppress(ConvergenceError):
         papers = lowrank(problem, search)
         factors = np.maximum(problem.merged.cell_map.largest_factors(), 1)
         start = papers.matrix.dense() * factors
         error = race.offer_strategy("lowrank", start)
-        if error < settings.NEAR_BASELINE * race.error:
+        if error < 1.1 * race.error:
             race.run([from_start(race, "lowrank", start)], threshold)

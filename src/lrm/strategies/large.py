@@ -115,7 +115,7 @@ def add_rows(problem: Problem, search: Search, effort: str, known: Strategy) -> 
         levels[:1] if effort == "quick" else levels,
         rng=search.rng(),
         nonnegative=queries.is_nonnegative(),
-        hopeless=settings.HOPELESS_ROWS * _record(known).error,
+        hopeless=3.0 * _record(known).error,
         clock=search.clock,
     )
     candidate = Candidate("sparse rows", sparse_rows.error, sparse_rows.iterations)
