@@ -81,6 +81,7 @@ package: $(VENV)/.dev  ## build wheel and sdist, install the wheel into an empty
 	@$(BIN)/python -m build --outdir dist .
 	@$(PYTHON) -m venv build/package || $(PYTHON) -m virtualenv --quiet build/package
 	@build/package/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	@build/package/bin/python -c "from importlib.resources import files; assert (files('lrm.workbench') / 'page' / 'codemirror.js').is_file()"
 	@cd build/package && bin/lrm demo
 
 clean:
