@@ -420,3 +420,10 @@ def test_a_draw_with_hopeless_acceptance_ends(monkeypatch):
     noise = calibrate_shaped(body, 1, 1, PureDP(Fraction(1)))
     with pytest.raises(ConvergenceError):
         noise.drawn()  # what a release does before it charges the budget
+
+
+def test_a_leaf_of_many_dimensions_is_not_listed():
+    """Free points moved a cross-polytope of 16 dimensions off its axes, and the list had no end."""
+    points = np.vstack([np.eye(18, dtype=int) * 2**20, np.ones((1, 18), dtype=int) * 2**19])
+    with pytest.raises(WorkloadError, match="too many dimensions"):
+        body_of(points, (16, 2), (0, 1))

@@ -92,7 +92,7 @@ def best_split(
         Seconds that a draw may take.
     """
     candidates = []
-    for plain in _splits(columns, sample, tables):
+    for plain in _splits(columns, len(columns) + len(free), sample, tables):
         to_rows = la.lstsq(columns, plain.rows.T, check_finite=False)[0]
         split = replace(plain, free=free @ to_rows)
         try:
@@ -111,9 +111,11 @@ def _whole(split: Split) -> Integers:
     return np.rint(split.rows.T * 2.0**split.bits).astype(np.int64)
 
 
-def _splits(columns: Floats, sample: Sample, tables: Sequence[Floats] | None) -> Iterator[Split]:
-    """By tables, where there are some, and by axes."""
-    plain = None if tables is None else _by_tables(tables)
+def _splits(
+    columns: Floats, count: int, sample: Sample, tables: Sequence[Floats] | None
+) -> Iterator[Split]:
+    """By tables, where there are some, and by axes; for so many points."""
+    plain = None if tables is None else _by_tables(tables, count)
     if plain is not None:
         to_rows = la.lstsq(columns, plain.rows.T, check_finite=False)[0].T
         covariance = to_rows @ sample.second_moment @ to_rows.T
@@ -125,7 +127,7 @@ def _splits(columns: Floats, sample: Sample, tables: Sequence[Floats] | None) ->
         yield _orthogonal(plain, covariance)
     values, axes = la.eigh(sample.second_moment)
     order = np.argsort(-values)
-    split = _by_axes((axes[:, order] / np.sqrt(values[order])).T @ columns.T)
+    split = _by_axes((axes[:, order] / np.sqrt(values[order])).T @ columns.T, count)
     if split is not None:
         yield split
 
@@ -153,11 +155,10 @@ def _leaf_size(points: int) -> int:
     return next((size for most, size in LEAF_POINTS if points <= most), 3)
 
 
-def _by_axes(white: Floats) -> Split | None:
+def _by_axes(white: Floats, points: int) -> Split | None:
     """Leaves of about equal size along the axes."""
-    k, n = white.shape
-    count = -(-k // _leaf_size(n))
-    count = max(2, count)
+    k = len(white)
+    count = max(2, -(-k // _leaf_size(points)))
     if count > MOST_LEAVES:
         return None
     sizes = tuple(len(part) for part in np.array_split(np.arange(k), count))
@@ -171,7 +172,7 @@ def _balanced(leaves: list[int]) -> Tree:
     return _balanced(leaves[:middle]), _balanced(leaves[middle:])
 
 
-def _by_tables(tables: Sequence[Floats]) -> Split | None:
+def _by_tables(tables: Sequence[Floats], points: int) -> Split | None:
     """Independent rows, those of a large table in a leaf of their own."""
     rows: list[Floats] = []
     sizes: list[int] = []
@@ -182,7 +183,7 @@ def _by_tables(tables: Sequence[Floats]) -> Split | None:
                 rows.append(row)
         if len(rows) > before:
             sizes.append(len(rows) - before)
-    most = _leaf_size(len(tables[0][0]))
+    most = _leaf_size(points)
     leaves: list[int] = []
     for size in sizes:
         if leaves and leaves[-1] + size <= most:
@@ -215,6 +216,8 @@ def split_body(columns: Integers, split: Split, bits: int) -> SplitHull:
         if np.all((np.abs(leaf_points) > 0).sum(axis=1) <= 1):
             leaves.append(Tables((size,), (False,), unit))
             continue
+        if size > LEAF_POINTS[0][1]:
+            raise WorkloadError("a leaf has too many dimensions for a list of its facets")
         body = verified_body(leaf_points.astype(np.float64), MARGIN)
         if body is None:
             raise WorkloadError("the facets of a leaf cannot be listed")

@@ -27,16 +27,16 @@ from lrm.privacy.bodies.gauges import minimise
 
 __all__ = ["Ellipsoid", "Sample", "sample_hull"]
 
-PILOT, FIRST, MOST = 1 << 10, 1 << 13, 1 << 15
+PILOT, FIRST, MOST = 1 << 10, 1 << 13, 1 << 16
 """Directions for a first covariance (and twice as many for a second), for a first estimate with the
 product of the leaves, and in all."""
 
-MOST_WORK = 3e10
-"""Directions times dimensions times generators of the hull, times dimensions: about 10 seconds."""
+MOST_WORK = 5e9
+"""Directions times dimensions times generators of the hull, times dimensions: about 3 seconds."""
 
-PRECISE = 0.02
+PRECISE = 0.005
 """Relative standard error of the variance along one axis at which sampling ends: that of the total
-of all axes is below a fifth of it."""
+of all axes is an eighth of it."""
 
 ENOUGH = 4
 """Effective directions per condition from which on weights are calibrated."""
@@ -59,8 +59,8 @@ class Sample:
     second_moment
         E z·zᵀ of the noise at scale 1.
     standard_error
-        Of the variance along one axis, before weights were calibrated, as a share of it: the root
-        mean square over the axes in whose coordinates the moment is the identity.
+        Of the variance along one axis as a share of it: the root mean square over the axes in
+        whose coordinates the moment is the identity.
     effective
         The number of equally weighted facets that are as good.
     """
@@ -105,14 +105,15 @@ class _Met:
         except la.LinAlgError:
             return Sample(directions, weights, moment, math.inf, effective)
         inverse = la.inv(lower, check_finite=False)
-        squares, white_sums = 0.0, sums @ inverse.T
+        white_sums = sums @ inverse.T
+        # How far the variance along each axis is from its mean, given the facet.
+        excess = white_sums**2 - 1.0
         for part, corners in self._blocks(points):
-            variances = ((corners @ inverse.T) ** 2).sum(axis=1) + white_sums[part] ** 2
-            squares += float(weights[part] ** 2 @ ((variances - 1.0) ** 2).sum(axis=1))
-        error = math.sqrt(squares / k)
+            excess[part] += ((corners @ inverse.T) ** 2).sum(axis=1)
         if effective > ENOUGH * k * (k + 1) / 2:
-            weights = _calibrated(weights, white_sums, self.planes @ lower)
+            weights, excess = _calibrated(weights, white_sums, self.planes @ lower, excess)
             moment = self._moment(points, sums, weights)
+        error = math.sqrt(float(weights**2 @ (excess**2).sum(axis=1)) / k)
         return Sample(directions, weights, moment, error, effective)
 
     def _moment(self, points: Floats, sums: Floats, weights: Floats) -> Floats:
@@ -131,12 +132,15 @@ class _Met:
             yield part, points[np.abs(facets) - 1] * np.sign(facets)[:, :, None]
 
 
-def _calibrated(weights: Floats, sums: Floats, planes: Floats) -> Floats:
+def _calibrated(
+    weights: Floats, sums: Floats, planes: Floats, excess: Floats
+) -> tuple[Floats, Floats]:
     """Weights, little changed, for which ``Σ_F p_F·s_F·h_Fᵀ`` is the identity, as it should be.
 
     By partial integration ``E z_a·h_b`` is 1 where a = b and else 0, h the plane of the facet that
     z points to, and ``E z`` is s_F given F. The smallest change in squares relative to the
-    weights is linear in these products (generalised regression).
+    weights is linear in these products (generalised regression). So means of the columns of
+    ``excess`` have the errors of what the products do not explain of them, which is returned too.
     """
     row, column = np.triu_indices(sums.shape[1])
     known = sums[:, row] * planes[:, column] + sums[:, column] * planes[:, row]
@@ -144,9 +148,10 @@ def _calibrated(weights: Floats, sums: Floats, planes: Floats) -> Floats:
     weighted = known * weights[:, None]
     gram = weighted.T @ known
     gram[np.diag_indices_from(gram)] += 1e-9 * np.trace(gram) / len(gram)
-    slopes = la.solve(gram, -weighted.sum(axis=0), assume_a="pos", check_finite=False)
-    changed = np.maximum(weights * (1.0 + known @ slopes), 0.0)
-    return np.asarray(changed / changed.sum())
+    right = np.column_stack([-weighted.sum(axis=0), weighted.T @ excess])
+    slopes = la.solve(gram, right, assume_a="pos", check_finite=False)
+    changed = np.maximum(weights * (1.0 + known @ slopes[:, 0]), 0.0)
+    return np.asarray(changed / changed.sum()), np.asarray(excess - known @ slopes[:, 1:])
 
 
 def sample_hull(

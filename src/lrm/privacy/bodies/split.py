@@ -365,7 +365,7 @@ class SplitHull(Body):
     def words(self) -> str:
         return (
             f"the hull of {len(self.points):,} points in {self.size} dimensions "
-            f"(its errors are simulated, to {100 * self.standard_error:.1f} %)"
+            f"(its variances are simulated, to {100 * self.standard_error:.1f} %)"
         )
 
     def pack(self, arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, Any]:
