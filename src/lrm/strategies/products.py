@@ -34,6 +34,7 @@ from lrm.solvers.products.optimise import optimise_products
 from lrm.solvers.race import Candidate
 from lrm.strategies.base import Problem, ProductChoice, Search, SearchRecord
 from lrm.workload import Workload
+from lrm.workload.columns import statement_columns
 
 __all__ = [
     "best_products",
@@ -78,17 +79,38 @@ def best_products(problem: Problem, search: Search, *, effort: Effort = "normal"
         How long to look: ``"quick"``, ``"normal"`` or ``"thorough"``; ``"brief"`` where a search
         over the list of cells goes on from the result.
     """
-    batch = _batch(problem)
+    batch, terms = _batch(problem), _terms_of_statements(problem)
     if search.noise == "gaussian":
-        residuals = optimise_gaussian_groups(batch, clock=search.clock)
+        residuals = optimise_gaussian_groups(batch, clock=search.clock, statements=terms)
         record = _record("residuals", residuals.error, effort, search)
         return ProductChoice("best", residuals, record=record)
     several = effort == "normal" and len(problem.workload.statements) > 1
     seconds = settings.STATEMENTS_SECONDS if several else settings.EFFORT_SECONDS[effort]
     clock = search.clock.part(seconds)
-    strategy = optimise_products(batch, effort=effort, seed=search.seed, clock=clock)
+    strategy = optimise_products(
+        batch, effort=effort, seed=search.seed, clock=clock, statements=terms
+    )
     record = _record("weighted marginals", strategy.error, effort, search)
     return ProductChoice("best", strategy, record=record)
+
+
+def _terms_of_statements(problem: Problem) -> list[frozenset[int]]:
+    """The terms of each statement that are of none before it; [] where there are not several."""
+    workload, queries, batch = problem.workload, problem.workload.products, problem.products
+    if queries is None or batch is None or len(workload.statements) < 2:
+        return []
+    if queries.batch.terms != batch.terms:  # importances have split them
+        return []
+    columns = statement_columns(workload)
+    of_term = columns.of_row[[own.start for _, own in queries.term_slices()]]
+    left, found = set(range(batch.terms)), []
+    idle = set(batch.idle_terms().tolist())  # alone they would be a group without measurements
+    for own in columns.statements:
+        terms = left.intersection(np.flatnonzero(np.isin(of_term, own)).tolist())
+        if terms - idle:
+            left -= terms
+            found.append(frozenset(terms))
+    return [found[0] | left, *found[1:]] if found else []
 
 
 def bounded(choice: ProductChoice, problem: Problem) -> ProductChoice:

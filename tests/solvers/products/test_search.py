@@ -151,15 +151,16 @@ def test_gaussian_tables_reach_the_optimum_of_a_dense_search():
     assert dense.lower * (1 - 1e-9) <= found.error <= dense.upper * (1 + 1e-9)
 
 
+def coarsened(rng):
+    """A table of 60 values in four groups of neighbours."""
+    cuts = np.sort(rng.choice(np.arange(1, 60), size=3, replace=False))
+    labels = np.searchsorted(cuts, np.arange(60), side="right")
+    return (labels == np.arange(4)[:, None]).astype(float)
+
+
 def overlapping(rng):
     """Four tables over three attributes of 60 values, each over its own groups of values."""
-
-    def grouping():
-        cuts = np.sort(rng.choice(np.arange(1, 60), size=3, replace=False))
-        labels = np.searchsorted(cuts, np.arange(60), side="right")
-        return (labels == np.arange(4)[:, None]).astype(float)
-
-    return product_batch([60] * 3, [[grouping() for _ in range(3)] for _ in range(4)])
+    return product_batch([60] * 3, [[coarsened(rng) for _ in range(3)] for _ in range(4)])
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
@@ -189,6 +190,20 @@ def test_many_terms_are_grouped_by_the_attributes_that_they_ask_for():
     assert frozenset([72]) in grouping.groups
     assert all(len(group & frozenset(range(36))) in {0, 36} for group in grouping.groups)
     assert grouping.whole_root < grouping.root(frozenset(range(batch.terms)))
+
+
+def test_terms_of_a_statement_may_be_kept_together():
+    """Many terms over the same attributes, of four statements that share little."""
+    rng, terms = np.random.default_rng(1), []
+    for _ in range(4):
+        tables = [coarsened(rng) for _ in range(3)]
+        terms += [[tables[0][[i]], tables[1][[j]], tables[2]] for i in range(4) for j in range(3)]
+    batch = product_batch([60] * 3, terms)
+    statements = [frozenset(range(start, start + 12)) for start in range(0, 48, 12)]
+    assert group_terms(batch, Clock()) is None
+    found = group_terms(batch, Clock(), statements=statements)
+    assert len(found.groups) > 2
+    assert all(group in statements for group in found.groups if len(group) == 12)
 
 
 def test_each_group_has_its_share_of_the_time(monkeypatch):

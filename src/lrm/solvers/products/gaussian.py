@@ -223,17 +223,19 @@ def optimise_gaussian_groups(
     batch: ProductBatch,
     *,
     clock: Clock = UNLIMITED,
+    statements: Sequence[frozenset[int]] = (),
 ) -> GaussianGroups:
     """Find residual strategies for all terms together, or for groups of terms that share little.
 
-    Tables and totals alone gain nothing from groups: one is the optimum.
+    ``statements`` are the terms of each, which may be kept together. Tables and totals alone gain
+    nothing from groups: one is the optimum.
     """
     single_group = optimise_gaussian_products(batch, clock=clock)
     together = GaussianGroups((np.arange(batch.terms),), (single_group,), single_group.bound)
     if clock.must_end() or single_group.bound:
         return together
     with contextlib.suppress(StopSolver):
-        grouping = group_terms(batch, clock, _residual_root)
+        grouping = group_terms(batch, clock, _residual_root, statements)
         if grouping is not None:
             terms = tuple(np.array(sorted(group)) for group in grouping.groups)
             parts = tuple(

@@ -9,8 +9,7 @@ See ``docs/explanation/products.md``.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -78,40 +77,54 @@ class Grouping:
         else:
             self.groups.append(item)
 
-    def move(self, item: frozenset[int]) -> None:
-        """Put an item where it adds least to the others."""
-        groups = list(self.groups)
-        self.groups = [left for group in groups if (left := group - item)]
-        try:
+    def insert_all(self, items: Iterable[frozenset[int]], rounds: int) -> None:
+        """Put items where they add least, those of large errors first; then again, in rounds."""
+        items = sorted(items, key=self.root, reverse=True)
+        for item in items:
             self.insert(item)
-        except StopSolver:
-            self.groups = groups
-            raise
+        for _ in range(rounds):
+            before, groups = self.whole_root, list(self.groups)
+            try:
+                for item in items:
+                    self.groups = [left for group in self.groups if (left := group - item)]
+                    self.insert(item)
+            except StopSolver:
+                self.groups = groups
+                return
+            if self.whole_root > 0.999 * before:
+                return
 
 
 def group_terms(
-    batch: ProductBatch, clock: Clock, root_of: RootOf = marginals_root
+    batch: ProductBatch,
+    clock: Clock,
+    root_of: RootOf = marginals_root,
+    statements: Sequence[frozenset[int]] = (),
 ) -> Grouping | None:
     """Groups of terms that share little, or None where one group is as good.
 
     The clock ticks before each look, and may raise. Cost: a look of some milliseconds for
-    each pair of an item and a group. An item is the terms that ask the same of all attributes;
-    where these are many, the terms that ask for the same attributes.
+    each pair of an item and a group. An item is the terms that ask the same of all attributes.
+    Where these are many, it is the terms that ask for the same attributes, or those of a statement:
+    whichever leads to less.
     """
     items = differing_terms(batch)
     coarse = len(items) > settings.MANY_ITEMS
-    if coarse:
-        items = _by_attributes(batch, items)
-    if not 1 < len(items) <= settings.MOST_ITEMS:
-        return None
-    grouping = Grouping(batch, clock, root_of)
-    items.sort(key=grouping.root, reverse=True)
-    for item in items:
-        grouping.insert(item)
-    with contextlib.suppress(StopSolver):
-        for item in items if coarse else ():
-            grouping.move(item)
-    return grouping if len(grouping.groups) > 1 else None
+    kinds = [_by_attributes(batch, items), statements] if coarse else [items]
+    best = None
+    for some in kinds:
+        if not 1 < len(some) <= settings.MOST_ITEMS:
+            continue
+        grouping = Grouping(batch, clock, root_of)
+        try:
+            grouping.insert_all(some, settings.MOVES if coarse else 0)
+        except StopSolver:
+            if best is None:
+                raise
+            break
+        if best is None or grouping.whole_root < best.whole_root:
+            best = grouping
+    return best if best is not None and len(best.groups) > 1 else None
 
 
 def differing_terms(batch: ProductBatch) -> list[frozenset[int]]:

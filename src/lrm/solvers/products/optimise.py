@@ -33,12 +33,13 @@ Integers = NDArray[np.int64]
 SCOUT = GroupEffort(0, 1, 6, 0, (10,), (3,), 0, 40)
 
 
-def optimise_products(
+def optimise_products(  # noqa: PLR0913 - one family of arguments
     batch: ProductBatch,
     *,
     effort: Effort = "normal",
     seed: int = 0,
     clock: Clock = UNLIMITED,
+    statements: Sequence[frozenset[int]] = (),
     classical: bool = False,
 ) -> ProductStrategy:
     """Search for the strategy of least error for a batch over a product of attributes.
@@ -47,7 +48,8 @@ def optimise_products(
     basis per attribute are searched for, for all terms together and, where factors of different
     fineness meet on an attribute, for groups of terms. How long it takes is decided by
     counted work. When the clock ends, the best so far is returned. There is always one: noise on
-    data. ``classical`` keeps to identities and one group.
+    data. ``statements`` are the terms of each, which may be kept together. ``classical`` keeps to
+    identities and one group.
 
     Examples
     --------
@@ -65,7 +67,7 @@ def optimise_products(
         single_search = _TermSearch(batch, frozenset(range(batch.terms)), rng, classical=True)
         return ProductStrategy.combine([single_search.run(effort, searching)])
     search = _Search(batch, rng, seed, clock)
-    search.quick(searching.part(settings.FIRST_SECONDS))
+    search.quick(searching.part(settings.FIRST_SECONDS), statements)
     quick = search.best
     if effort == "quick":
         return quick
@@ -184,14 +186,14 @@ class _Search:
         winner = min(strategies, key=lambda strategy: strategy.error)
         return winner if winner.error <= (1.0 - LEAST_GAIN) * best.error else best
 
-    def quick(self, clock: Clock) -> None:
+    def quick(self, clock: Clock, statements: Sequence[frozenset[int]] = ()) -> None:
         """Search for one group, a split in two, and groups of terms that share little."""
         self.clock = clock
         hopeless = False
         with contextlib.suppress(StopSolver):
             # Random numbers of its own: that for one group is then that of classical marginals.
             rng = np.random.default_rng([self._seed, 1])
-            grouping = group_terms(self.batch, clock)
+            grouping = group_terms(self.batch, clock, statements=statements)
             if grouping is not None:
                 full_root = grouping.root(self._everything)
                 hopeless = full_root**3 > settings.HOPELESS_GROUP * grouping.whole_root**3
