@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from decimal import Context, Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr
 
 from lrm.errors import BudgetError
+from lrm.privacy import gaussian_profile
 from lrm.privacy.budget import ApproxDP, rho_for, zcdp_of
-from lrm.privacy.gaussian_profile import SPREAD, delta_bound, keeps
+from lrm.privacy.gaussian_profile import SPREAD, delta_bound, keeps, largest_rho
 from lrm.privacy.noise import calibrate_gaussian, check_gaussian, gaussian_scale
 
 
@@ -32,6 +34,24 @@ def delta_of_outcomes(scale, shift, epsilon):
         first = np.multiply.outer(first, mass)
         second = np.multiply.outer(second, moved / moved.sum())
     return float(np.maximum(first - math.exp(epsilon) * second, 0).sum())
+
+
+@pytest.mark.parametrize(
+    ("rho", "epsilon"), [("1/2", "1"), ("1/50", "1"), ("1e-6", "1e-2"), ("3", "1/2"), ("8", "2")]
+)
+def test_rounding_errors_are_added_to_the_bound(monkeypatch, rho, epsilon):
+    """The same formula with 140 digits and nothing added is a little below."""
+    bound = delta_bound(Fraction(rho), Fraction(epsilon))
+    monkeypatch.setattr(gaussian_profile, "_CONTEXT", Context(prec=140))
+    monkeypatch.setattr(gaussian_profile, "_ROUNDING", Decimal(0))
+    exact = delta_bound(Fraction(rho), Fraction(epsilon))
+    assert exact < bound < exact * (1 + Fraction(1, 10**40))
+
+
+def test_a_limit_that_keeps_the_guarantee_is_nearly_reached_and_not_passed():
+    known, most = Fraction(1, 50), Fraction(1, 45)  # 0.028 would be kept
+    found = largest_rho(Fraction(1), Fraction(1, 10**6), known, most)
+    assert most * (1 - Fraction(1, 10**11)) < found <= most
 
 
 @given(decades(-8, 3), decades(-4, 2))
