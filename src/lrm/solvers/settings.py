@@ -225,10 +225,6 @@ four reports had at most 0.1 % less squared error, and the web shop 7 % less."""
 FIRST_SECONDS = 3.4
 """Seconds of the quick search that every other begins with: those of a quick search alone."""
 
-ROUNDING_SHARE = 1e-3
-"""Share of the error that rounding to integers may add: where a longer search gains less, both
-strategies are rounded."""
-
 SEARCH_SHARE = 0.95
 """Share of the time for the search; the rest is for combining what it found."""
 
@@ -243,9 +239,6 @@ report, 2 to 3 % less on two others."""
 
 MOST_MAXIMAL = 200
 """More maximal sets of a group are not weighed."""
-
-HOPELESS_BASES = 4.0
-"""Starts whose error is beyond this factor of the best are not followed."""
 
 MOST_BASIS_ROWS = 16
 """Most rows that an attribute's basis starts with, whatever its number of values."""
@@ -266,9 +259,6 @@ MOST_MOVES = 30_000
 MOST_SETS = 800
 """Larger families are not moved."""
 
-HUGE_LOG_CELLS = 150.0
-"""Logarithm of the number of cells beyond which noise on data is not even looked at."""
-
 SETTLED_MOVES = 60
 """Neighbours whose weights are settled before one is chosen."""
 
@@ -283,12 +273,6 @@ MOVE_GAIN = 1e-6
 
 MANY_SUBSETS = 3000
 """Above this number of subsets, a cover looks them up in a dense tensor."""
-
-NEGLIGIBLE_WEIGHT = 1e-4
-"""A weight below this share of the largest is no weight: the set is dropped."""
-
-VANISHED = 1e-3
-"""A row whose largest entry is smaller is dropped at the end of a descent."""
 
 JOINT_LONG_ROWS = 3
 """Rows of the basis of an attribute of thousands of values: this multiple of the root of them."""

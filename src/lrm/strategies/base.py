@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.clock import UNLIMITED, Clock, Timings
-from lrm.errors import ConvergenceError, CountsError
+from lrm.errors import ConvergenceError
 from lrm.exact.cells import (
     SECONDS_PER_STEP,
     CellMap,
@@ -24,7 +23,7 @@ from lrm.exact.cells import (
 )
 from lrm.exact.measured import Measured
 from lrm.exact.products.residual_strategy import GaussianGroups
-from lrm.exact.products.rounding import round_gaussian, round_products, rounded_error
+from lrm.exact.products.rounding import round_gaussian, round_products
 from lrm.exact.products.strategy import ProductStrategy
 from lrm.exact.protocols import Reconstruction
 from lrm.exact.reconstruction import FlatReconstruction
@@ -359,12 +358,6 @@ class ProductChoice:
             way_back = round_gaussian(problem.products, self.found, max_records)
         else:
             way_back = round_products(problem.products, self.found, max_records)
-            if self.found.runner_up is not None:
-                with suppress(ConvergenceError, CountsError):
-                    other = round_products(problem.products, self.found.runner_up, max_records)
-                    error = rounded_error(problem.products, way_back)
-                    if rounded_error(problem.products, other) < error:
-                        way_back = other
         return way_back.measured, way_back
 
 

@@ -189,14 +189,12 @@ class ProductStrategy:
     """What is measured for a batch over a product: groups whose weights sum to 1.
 
     ``error`` is ``‖B‖²·Δ²`` of the whole batch. Each group is answered from its own measurements,
-    or (``combined``) two groups from both, by generalised least squares. ``runner_up`` is one of
-    hardly more error, which may be better once both are rounded to integers.
+    or (``combined``) two groups from both, by generalised least squares.
     """
 
     groups: tuple[Group, ...]
     error: float
     combined: bool = False
-    runner_up: ProductStrategy | None = None
 
     @classmethod
     def combine(cls, groups: Sequence[Group]) -> ProductStrategy:

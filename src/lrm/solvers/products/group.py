@@ -191,7 +191,7 @@ class GroupSearch:
                 return
             family = search.descend(search.whole, np.ones(1))
             family, _ = self._joint(family, bases)
-            if family.value > self.value + np.log(settings.HOPELESS_BASES):
+            if family.value > self.value + np.log(4.0):
                 return
 
     @property

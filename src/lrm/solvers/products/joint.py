@@ -262,7 +262,7 @@ def _trim(bases: Sequence[Basis]) -> list[Basis]:
     """Drop rows that vanished."""
     trimmed = []
     for basis in bases:
-        alive = basis.extra_rows.max(axis=1, initial=0.0) > settings.VANISHED
+        alive = basis.extra_rows.max(axis=1, initial=0.0) > 1e-3
         trimmed.append(basis if alive.all() else Basis(basis.extra_rows[alive].copy()))
         if basis.plain:
             trimmed[-1] = identity_basis(basis.size)

@@ -74,12 +74,8 @@ def optimise_products(  # noqa: PLR0913 - one family of arguments
     several = len(quick.groups) > 1
     left = settings.GROUPS_SECONDS[effort] - settings.FIRST_SECONDS if several else np.inf
     search.further(effort, searching.part(left))
-    best = search.best
-    if best.error >= quick.error:
-        return quick
-    if best.error <= (1.0 - settings.ROUNDING_SHARE) * quick.error:
-        return best
-    return replace(best, runner_up=quick)
+    # Rounding to integers may cost as much as a smaller gain, and more for the one than the other.
+    return search.best if search.best.error <= 0.999 * quick.error else quick
 
 
 class _Best:

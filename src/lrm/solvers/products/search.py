@@ -71,7 +71,8 @@ class SetSearch:
         self._needs = [need for need in (self.asked[~odd], self.asked[odd]) if len(need)]
         self.maximal = maximal_sets(SubsetIndex(self.asked, self.d))
         self.large = len(self.asked) > settings.MANY_SUBSETS
-        self.huge = float(point.log_kappa[self.used].sum()) > settings.HUGE_LOG_CELLS
+        # Noise on all cells of so many is not even looked at.
+        self.huge = float(point.log_kappa[self.used].sum()) > 150.0
         self.best: Family | None = None
 
     @property

@@ -19,7 +19,6 @@ from lrm.exact.products.basis import Basis
 from lrm.exact.products.marginals import LEAST_LOG, Point, SetWeights
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.subsets import contained
-from lrm.solvers import settings
 
 __all__ = [
     "Family",
@@ -89,7 +88,7 @@ def descend_weights(  # noqa: PLR0913 - each is a choice of the caller
 
 def _pruned(point: Point, sets: Masks, theta: Floats, value: float) -> Family:
     """Drop the sets that no longer matter, if what is asked stays covered."""
-    significant = theta > settings.NEGLIGIBLE_WEIGHT * theta.max()
+    significant = theta > 1e-4 * theta.max()
     if significant.all():
         return Family(sets, theta, value)
     fewer = SetWeights(point, sets[significant])
