@@ -55,7 +55,7 @@ def noise_blocks(choice: NoiseChoice, confidence: float) -> list[Block]:
                 Cell(f"{ratio:.2f}", value=ratio),
             )
         )
-    typical = f"Gaussian noise has {choice.ratio:.2f} times the errors of {kind} noise"
+    typical = f"Gaussian noise has {choice.ratio:.2f} times the standard errors of {kind} noise"
     rho = spell_amount(zcdp_of(choice.delta).rho, "up")
     if choice.best is choice.pure:
         chosen = (
