@@ -181,9 +181,12 @@ def test_a_share_is_of_the_answers_that_have_the_expected_size(domain):
     assert lrm.sql(f"{text}\n{RATE}", domain).tables[0].within == (("mean", 0.5), ("", 5.0))
 
 
-def test_a_tolerance_without_a_colon_is_warned_about(domain):
+@pytest.mark.parametrize(
+    "comment", ["within 50", "Expected 500", "importance 4", "within 5 % of 9"]
+)
+def test_a_comment_without_its_colon_is_warned_about(domain, comment):
     with pytest.warns(lrm.errors.SqlWarning, match="write a colon"):
-        lrm.sql("-- within 50\nSELECT COUNT(*) AS n FROM visits", domain)
+        lrm.sql(f"-- {comment}\nSELECT COUNT(*) AS n FROM visits", domain)
 
 
 def test_what_bins_add_is_stated_with_the_amount(tmp_path):

@@ -144,6 +144,13 @@ def test_formulas_whose_bounds_are_not_known_are_refused(answer):
         lrm.sql(f"SELECT {answer} AS a FROM t", Domain(columns, "t"))
 
 
+def test_both_notes_are_kept_where_bins_are_added_up_too():
+    domain = Domain([Numbers("x", [0, 5, 9]), lrm.Bins("age", [0, 20, 50])], "t")
+    (answer,) = lrm.sql("SELECT STDDEV(x) + AVG(age) AS a FROM t", domain).derived
+    assert "adds to a variance" in answer.note
+    assert "bins stand for their representatives" in answer.note
+
+
 def test_a_release_reads_back_and_states_the_bound(tmp_path):
     domain = Domain([Categories("g", ["a", "b"]), Numbers("x", [0, 5, 9])], "t")
     batch = lrm.sql("SELECT g, VAR_POP(x) AS v, MEDIAN(x) AS m FROM t GROUP BY g", domain)

@@ -32,6 +32,7 @@ _DIRECTIVE = re.compile(
 _TOLERANCE = re.compile(
     r"(?P<number>[\d.,eE+-]+)\s*(?:(?P<share>%)\s*(?:of\s+(?P<size>[\d.,eE+-]+))?)?"
 )
+_NO_COLON = re.compile(rf"(importance|expected|within)\s+{_TOLERANCE.pattern}", re.IGNORECASE)
 _GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
 """Numbers with a comma before each three digits: any other comma may be a decimal one."""
 _CODE = re.compile(r"(select|with|from|where|group|order)\b.*", re.IGNORECASE | re.DOTALL)
@@ -74,8 +75,9 @@ def remarks_before(text: str, start: int) -> Remarks:
         (remark["name"] or "", remark["value"]) for word, remark in values if word[:6] == "within"
     ]
     for line in lines:
-        if line[:6].lower() == "within" and _TOLERANCE.fullmatch(line[6:].strip()):
-            sentence = f"the comment {line!r} is no tolerance: write a colon, as in `-- within: 50`"
+        if _NO_COLON.fullmatch(line):
+            word, _, value = line.partition(" ")
+            sentence = f"the comment {line!r} is a title; write a colon, as in `-- {word}: {value}`"
             warnings.warn(sentence, SqlWarning, stacklevel=2)
     words = [
         line

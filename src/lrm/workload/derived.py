@@ -160,17 +160,21 @@ class Computed:
     @property
     def note(self) -> str:
         """What a reader must know in addition to the noise; empty where there is nothing."""
+        notes = []
         if self.undivided is not None:
-            return (
+            notes.append(
                 "numbers between knots are divided, which adds to a variance; the interval covers "
                 "the answer without that too"
             )
-        if self.binning is None:
-            return ""
-        if math.isinf(self.binning):
-            return "a bin without an end stands for its representative: no bound on that error"
-        of = "each row" if self.per_row else "it"
-        return f"bins stand for their representatives, which moves {of} by at most {self.binning:g}"
+        if self.binning is not None and math.isinf(self.binning):
+            notes.append(
+                "a bin without an end stands for its representative: no bound on that error"
+            )
+        elif self.binning is not None:
+            of = "each row" if self.per_row else "it"
+            moved = f"which moves {of} by at most {self.binning:g}"
+            notes.append(f"bins stand for their representatives, {moved}")
+        return "; ".join(notes)
 
 
 @dataclass(frozen=True)
