@@ -149,7 +149,7 @@ def _few_differences(matrix: sp.csr_array) -> sp.csr_array | None:
     last = sp.csr_array((matrix.shape[0], 1))
     differences = sp.csr_array(matrix - sp.hstack([matrix[:, 1:], last], format="csr"))
     differences.eliminate_zeros()
-    return differences if settings.DIFFERENCES_PAY * differences.nnz < matrix.nnz else None
+    return differences if 3 * differences.nnz < matrix.nnz else None
 
 
 def _compact(matrix: Matrix | sp.csr_array) -> Matrix | sp.csr_array:

@@ -1,9 +1,12 @@
 """Settings of the search: every number that was chosen by measurement, and where.
 
 Each says what it means; the title of its section names the benchmark that it was chosen on.
-``python -m benchmarks settings`` sets each to half and to double on a few fast batches and prints
-by how much error and time change. Numerical tolerances, limits of memory and formats are not
-among them: they are where they are used. Nor are the stages of descents, which are records.
+``python -m benchmarks settings`` sets each to half and to double (of a schedule: takes its first
+and its second half) on the fastest batches that read it. Its first notable change is noted beside
+the number: the error, or the time, as a multiple of what it is now. *Limit*: it changes neither
+there, and bounds time or memory of larger batches. Numerical tolerances, limits of memory and
+formats are not among them: they are where they are used. Nor are the stages of descents, which are
+records. Schedules of stages belong together and are not varied.
 
 This module is in `lrm.solvers`, since solvers may not import strategies, which use it too.
 """
@@ -12,17 +15,17 @@ from __future__ import annotations
 
 # --- Lists of cells: the race of solvers; chosen on `python -m benchmarks golden`.
 
-RACE_OVERHEAD = 0.02
+RACE_OVERHEAD = 0.02  # double: time × 1.96
 """Seconds that a stage takes at least."""
 
-EXTRA_ROW_SHARES = (16, 12, 16, 24, 16, 8)
+EXTRA_ROW_SHARES = (16, 12, 16, 24, 16, 8)  # second half: time × 1.28
 """Rows p = n/share next to the identity, in turn. No winner on the panel kept more than n/14."""
 
-MOST_EXTRA_ROWS = 96
+MOST_EXTRA_ROWS = 96  # limit
 """Largest number of extra rows n/share. Over 2,880 cells of four attributes 180 of them ended 0.5 %
 above 96, in 1.4 times the time."""
 
-ROW_SPACE_WIDTHS = (1.0, 1.25, 1.5, 2.0)
+ROW_SPACE_WIDTHS = (1.0, 1.25, 1.5, 2.0)  # nothing on four fast ones; see below
 """Rows of a strategy in the row space of W, as multiples of its rank: a family for each, since
 which one wins depends on the batch. Random matrices of 256×4096 cells need the rank itself;
 one-way tables of 10×8×5×2×2 values have 432 with those, and 368 with twice as many."""
@@ -37,11 +40,11 @@ relaxed error."""
 FROM_RANDOM = ((60, 1.0), (100, 0.15), (60, 1.03), (40, 1.01), (20, 1.001), (12, 1.0))
 """The same from random combinations of the queries."""
 
-GENERAL_RANK = 0.45
+GENERAL_RANK = 0.45  # double: time × 1.22
 """Such starts are tried up to this rank, as a share of the cells: on 65 counts of overlapping age
 groups (``python -m benchmarks tables``) the error is 489 with them and 572 without."""
 
-EXTRA_ROWS_SMOOTHING = (0.1, 0.03, 0.01)
+EXTRA_ROWS_SMOOTHING = (0.1, 0.03, 0.01)  # second half: time × 1.31
 """Widths of the rounded kink of |θ|, from wide to narrow."""
 
 GENERAL_SCHEDULE = ((1e-1, 60), (1e-1, 200), (1e-2, 300), (1e-3, 200), (1e-4, 100), (1e-5, 100))
@@ -53,7 +56,7 @@ A loose first stage lets rows move to where they belong: on 80 queries over 3,20
 ROW_SPACE_STAGES = ((20.0, 3e-2), (80.0, 1e-2), (300.0, 3e-3), (1_000.0, 1e-3), (4_000.0, 3e-4))
 """Pairs (power that stands in for the maximum, width of the rounded kink times r)."""
 
-MATRIX_SMOOTHINGS = (0.1, 0.02, 0.004)
+MATRIX_SMOOTHINGS = (0.1, 0.02, 0.004)  # first half: 0.9857
 """ε of the smoothed maximum, as a share of the maximum, in stages: a rough one first, because the
 gradient of a sharp one sees only the largest diagonal entry of the moment."""
 
@@ -65,117 +68,111 @@ THRESHOLDS = {
 """The search ends when another second of work is expected to lower the error by less than the
 first number, which grows with the square of the work after the second number of seconds."""
 
-EXTREME_RANK = 10
+EXTREME_RANK = 10  # half: 1.0400
 """Rank up to which, over at most 64 cells, columns inside the hull of others are looked for."""
 
-GAUSSIAN_WORK = {"quick": 4e8, "normal": 1e9, "thorough": 8e9}
-PRODUCT_WORK = 8e6
+GAUSSIAN_WORK = {"quick": 4e8, "normal": 1e9, "thorough": 8e9}  # limit
+PRODUCT_WORK = 8e6  # limit
 """Rank² × merged cells of a product up to which a list of them is searched for Gaussian noise; at
 quick effort up to the second number where every query is a product, which rarely gains.
 
 Each round of the convex program takes that order of work: 1 to 5 CPU s in all at 3e8, measured on
 affine conditions over two attributes (140 queries of 5^5 cells, 174 of 10^4)."""
 
-REFINED_WORK = 1e7
+REFINED_WORK = 1e7  # limit
 """Measurements² × merged cells up to which a descent goes on from a strategy: a tenth of a second
 (`python -m benchmarks statements meet`)."""
 
-FLAT_CELLS = {"quick": 2000, "normal": 5000, "thorough": 5000}
+FLAT_CELLS = {"quick": 2000, "normal": 5000, "thorough": 5000}  # limit
 """Merged cells of a product up to which a list of them is searched for Laplace noise; more take
 seconds even at quick effort, and hundreds of MB."""
 
-FLAT_ENTRIES = 2e7
+FLAT_ENTRIES = 2e7  # limit
 """Queries × merged cells of a product up to which its queries are written out over cells."""
 
-BOUND_SECONDS = 1.0
+BOUND_SECONDS = 1.0  # limit
 """Seconds of one core that a bound for the merged cells of a product may take."""
 
-BASELINE_FANOUTS = (2, 3, 4, 5, 8, 16)
+BASELINE_FANOUTS = (2, 3, 4, 5, 8, 16)  # nothing: what no plan is worse than
 """Fan-outs of the trees that are looked at; the hierarchical mechanism takes any."""
 
-GAUSSIAN_TOLERANCES = {"quick": 1e-2, "normal": 1e-3, "thorough": 1e-5}
+GAUSSIAN_TOLERANCES = {"quick": 1e-2, "normal": 1e-3, "thorough": 1e-5}  # double: 1.0013
 """How far above the least possible error the result may be, by effort."""
 
-CHAIN_CELLS = 4096
+CHAIN_CELLS = 4096  # limit
 """Prefix sums and all ranges over at most as many cells are solved, not measured by trees.
 
 The solver takes seconds; the n × n integers of the plan and their inverse take the rest."""
 
-CERTIFICATE_SECONDS = 27.0
+CERTIFICATE_SECONDS = 27.0  # limit
 """About how long the rounds of a bound may take, whatever the caller allows."""
 
-CHEAP_CERTIFICATE_SECONDS = 20.0
+CHEAP_CERTIFICATE_SECONDS = 20.0  # limit
 """Seconds of one core that bounds of a mechanism may take, however fast it is."""
 
 # --- Thousands of cells, chosen on the batches of `python -m benchmarks long` that it marks.
 
-LONG_CELLS = 2048
+LONG_CELLS = 2048  # double: 1.1213
 """Ranges of more cells are searched through WᵀW as an operator."""
 
-LOCAL_CELLS = 8192
+LOCAL_CELLS = 8192  # double: minutes for 8,208 prefix sums
 """Prefix sums and all ranges over more cells have a basis for each block below the rows."""
 
-LEAST_REACHES = 4
+LEAST_REACHES = 4  # double: 0.9721
 """How many times the longest range goes into the cells, where rows repeat along them."""
 
-MOST_SPARSE_ROWS = 512
+MOST_SPARSE_ROWS = 512  # limit
 """Rows in addition to the cells: more take too long at tens of thousands of cells."""
 
-TREE_FANOUTS = range(2, 33)
+TREE_FANOUTS = range(2, 33)  # first half: time × 0.74
 """Fan-outs that are tried as they are; a tree of fan-out 2 may skip levels besides."""
 
-DIFFERENCES_PAY = 3
-"""How many times fewer entries the differences of columns must have than the columns."""
-
-SQUARE_CELLS = 2048
+SQUARE_CELLS = 2048  # limit
 """Blocks up to which G may be held as an array, where W has twice as many rows."""
 
 
-DENSE_SHARE = 0.15
+DENSE_SHARE = 0.15  # half: time × 0.86
 """Rows with a larger share of entries are moved as arrays."""
 
-FEWER = 4
+FEWER = 4  # half: 0.9930
 """How many times fewer blocks there are at each coarser resolution."""
 
-FIRST_SUM = 8.0
+FIRST_SUM = 8.0  # half: 0.9982
 """Largest sum of a cell's entries in the random rows that the first descent starts from.
 
 At 4,096 prefix sums: 4 and 8 were alike, 2, 16 and 128 ended 1 to 8 % higher after 300 rounds."""
 
-LOCAL_BASIS_ROWS = 3
+LOCAL_BASIS_ROWS = 3  # half: 1.0235
 """Rows of the basis in addition to the cells, from which the search for it starts."""
 
-LOCAL_TOTAL_WEIGHT = 2.0
+LOCAL_TOTAL_WEIGHT = 2.0  # half: 1.0322
 """Weight of the total of a block relative to its prefix sums, when its basis is chosen."""
 
-LOCAL_TRIES = 3
+LOCAL_TRIES = 3  # half: 1.0053
 """Random starts of the basis: milliseconds each."""
 
-OWN_ROWS_POWERS = (20.0, 100.0, 500.0)
+OWN_ROWS_POWERS = (20.0, 100.0, 500.0)  # not varied: 10⁵ cells
 """Powers of the norms that stand in for the largest column, one after the other."""
 
-OWN_ROWS_LEAST_SHARE = 1e-3
-"""Least weight of a cell: full column rank, so that rounding loses nothing."""
-
-PERIODIC_COARSE = 48
+PERIODIC_COARSE = 48  # half: 1.0030
 """Blocks that the longest range is divided into at first."""
 
-PERIODIC_SHARES = (0.2, 0.28, 0.38, 0.5, 0.7, 1.0)
+PERIODIC_SHARES = (0.2, 0.28, 0.38, 0.5, 0.7, 1.0)  # first half: 0.9966
 """Periods that are tried, as shares of the longest range."""
 
-PERIODIC_ROWS = (1, 2, 3, 5, 8)
+PERIODIC_ROWS = (1, 2, 3, 5, 8)  # first half: 1.0075
 """Rows of a period that are tried."""
 
-PERIODIC_TRIES = 2
+PERIODIC_TRIES = 2  # half: 0.9966
 """Random starts of each."""
 
-PERIODIC_FINE = 512
+PERIODIC_FINE = 512  # limit
 """Blocks that the longest range is divided into at last; single cells where it has fewer."""
 
-PERIODIC_KEPT = 3
+PERIODIC_KEPT = 3  # double: 0.9962
 """How many of the coarse solutions are refined."""
 
-PERIODIC_SPAN = 2.0
+PERIODIC_SPAN = 2.0  # half: 0.9983
 PERIODIC_RING = 6.0
 """Lengths of a row and of the ring, as multiples of the longest range."""
 
@@ -196,20 +193,14 @@ EFFORT_SECONDS = {
     "brief": 5.0,
     "normal": 45.0,
     "thorough": 1200.0,
-}
+}  # limit
 """Seconds of counted work that the search for marginals may take; most batches end earlier."""
 
-STATEMENTS_SECONDS = 6.0
+STATEMENTS_SECONDS = 6.0  # limit
 """Seconds at normal effort for batches of several statements, whose plan is promised in 10 CPU s.
 Of four reports, one had 0.2 % less error without this limit, the others none."""
 
-HOPELESS_GROUP = 2.0
-"""One group for all terms so far above several is searched for quickly, not thoroughly."""
-
-NEAR_GROUPS = 1.05
-"""Groups so far above the best known are not searched for thoroughly."""
-
-FOLDED_ORDER = 3
+FOLDED_ORDER = 3  # limit
 """Thousands of tables of at most 3 attributes of two values are folded: 16 to 40 % less error than
 whole tables over 40 to 200 attributes. Of four attributes folded ones have 10 to 20 % more."""
 
@@ -218,15 +209,12 @@ GROUPS_SECONDS = {
     "brief": 5.0,
     "normal": 7.5,
     "thorough": 1200.0,
-}
+}  # half: time × 0.48
 """Seconds for a batch of several groups, by effort. With 45 at normal effort three of the
 four reports had at most 0.1 % less squared error, and the web shop 7 % less."""
 
-FIRST_SECONDS = 3.4
+FIRST_SECONDS = 3.4  # limit
 """Seconds of the quick search that every other begins with: those of a quick search alone."""
-
-SEARCH_SHARE = 0.95
-"""Share of the time for the search; the rest is for combining what it found."""
 
 MANY_ITEMS, MOST_ITEMS = 40, 60
 """More terms that ask different things are grouped by the attributes that they ask for, or by
@@ -237,56 +225,50 @@ MOVES = 2
 """Rounds in which attributes or statements are moved between groups: 16 % less error on the shop
 report, 2 to 3 % less on two others."""
 
-MOST_MAXIMAL = 200
+MOST_MAXIMAL = 200  # limit
 """More maximal sets of a group are not weighed."""
 
-MOST_BASIS_ROWS = 16
+MOST_BASIS_ROWS = 16  # half: 1.0027
 """Most rows that an attribute's basis starts with, whatever its number of values."""
 
-FEW_VALUES = 64
+FEW_VALUES = 64  # half: 1.0116
 """Attributes with so few values are tried with more rows too, which takes milliseconds."""
 
-FEW_ATTRIBUTES = 8
+FEW_ATTRIBUTES = 8  # half: 1.0302
 """Over so few attributes sets are kicked more often, which takes a second: 3 % less error of all
 one-way tables of six binary attributes, with each of eight seeds."""
 
-ALL_SETS = 11
+ALL_SETS = 11  # double: time × 2.65
 """Up to this many attributes every set is a candidate to add."""
 
-MOST_MOVES = 30_000
+MOST_MOVES = 30_000  # limit
 """Neighbours that are scored in one scan, at most; more are sampled."""
 
-MOST_SETS = 800
+MOST_SETS = 800  # limit
 """Larger families are not moved."""
 
-SETTLED_MOVES = 60
-"""Neighbours whose weights are settled before one is chosen."""
-
-COVER_POWERS = (0.8, 1.0, 1.15, 1.3)
+COVER_POWERS = (0.8, 1.0, 1.15, 1.3)  # second half: 1.0302
 """Exponents of the cost in greedy covers: small ones make few large sets."""
 
-TWO_VALUES = 2.5
-"""Mean number of values below which most attributes have two."""
-
-MOVE_GAIN = 1e-6
+MOVE_GAIN = 1e-6  # nothing: a tolerance
 """A gain of the log error that is worth a move, or going on."""
 
-MANY_SUBSETS = 3000
+MANY_SUBSETS = 3000  # limit
 """Above this number of subsets, a cover looks them up in a dense tensor."""
 
-JOINT_LONG_ROWS = 3
+JOINT_LONG_ROWS = 3  # not varied: thousands of values
 """Rows of the basis of an attribute of thousands of values: this multiple of the root of them."""
 
-BRIEF_ROWS = 64
+BRIEF_ROWS = 64  # limit
 """Rows of a long basis at quick effort, which has a second or two for it."""
 
-JOINT_LONG_SECONDS = 3.0
+JOINT_LONG_SECONDS = 3.0  # limit
 """Seconds of counted work for the rows of a long basis: a plan takes at most 10 s."""
 
-FUSED = {"quick": 512, "brief": 512, "normal": 640, "thorough": 1200}
+FUSED = {"quick": 512, "brief": 512, "normal": 640, "thorough": 1200}  # limit
 """Most values of a fused axis whose queries are written out, by effort."""
 
-LONG_FUSED = {"quick": 0, "brief": 0, "normal": 6000, "thorough": 6000}
+LONG_FUSED = {"quick": 0, "brief": 0, "normal": 6000, "thorough": 6000}  # limit
 """Most values of a fused axis in any case, of attributes that need a basis; 0: none."""
 
 FUSED_SHARES = {
@@ -302,20 +284,20 @@ LONG_FUSED_SECONDS = {
     "brief": 0.0,
     "normal": 25.0,
     "thorough": 300.0,
-}
+}  # limit
 """Seconds that a long one may take, by effort."""
 
-LONG_FUSED_ROWS = 3
+LONG_FUSED_ROWS = 3  # not varied: thousands of values
 """Rows of a long fused basis: this multiple of the root of its values."""
 
-ASKED_TOGETHER = 0.5
+ASKED_TOGETHER = 0.5  # limit
 """Share of a group's queries that must be about several of the attributes of a long one."""
 
-BOUND_ROUNDS = 20
+BOUND_ROUNDS = 20  # bounds alone
 """Rounds of the ascent for a factor by itself, which is within 1 % after fewer."""
 
-SCHUR_SHARE = 0.9
+SCHUR_SHARE = 0.9  # bounds alone
 """s as a share of the Schur complement; from 0.8 to 1 the bounds differ by 1 %."""
 
-BOUND_FEW_ATTRIBUTES = 3
+BOUND_FEW_ATTRIBUTES = 3  # bounds alone
 """Up to this number of attributes with other factors than tables and totals are separated."""

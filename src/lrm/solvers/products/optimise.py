@@ -61,7 +61,7 @@ def optimise_products(  # noqa: PLR0913 - one family of arguments
     if effort not in EFFORTS:
         raise ValueError(f"effort must be one of {', '.join(EFFORTS)}, not {effort!r}")
     clock = clock.reporting(_Best())
-    searching = clock.share(settings.SEARCH_SHARE)
+    searching = clock.share(0.95)  # the rest is for combining groups
     rng = np.random.default_rng(seed)
     if classical:
         single_search = _TermSearch(batch, frozenset(range(batch.terms)), rng, classical=True)
@@ -192,7 +192,7 @@ class _Search:
             grouping = group_terms(self.batch, clock, statements=statements)
             if grouping is not None:
                 full_root = grouping.root(self._everything)
-                hopeless = full_root**3 > settings.HOPELESS_GROUP * grouping.whole_root**3
+                hopeless = full_root**3 > 2.0 * grouping.whole_root**3
                 self._add(self._solve_each(grouping.groups, rng))
         if not hopeless:
             self._add([self._solve(self._everything)])
@@ -243,7 +243,7 @@ class _Search:
         least = min(candidate.strategy.error for candidate in self._found)
         near: dict[tuple[frozenset[int], ...], tuple[Group, ...]] = {}
         for candidate in sorted(self._found, key=lambda candidate: candidate.strategy.error):
-            if candidate.strategy.error <= settings.NEAR_GROUPS * least:
+            if candidate.strategy.error <= 1.05 * least:
                 near.setdefault(candidate.parts, candidate.strategy.groups)
         return list(near.values())
 

@@ -136,9 +136,7 @@ class SetSearch:
         if np.argmax(worth) == 0:
             return [self._cover(sums=True)]
         # Of two values, smaller sets were never worth the time: 3 to 9 % more error.
-        return [
-            self._cover(power) for power in ((1.0,) if n < settings.TWO_VALUES else (1.0, 1.15))
-        ]
+        return [self._cover(power) for power in ((1.0,) if n < 2.5 else (1.0, 1.15))]
 
     def random_start(self) -> Masks:
         """A greedy cover with random costs."""
@@ -182,7 +180,7 @@ class SetSearch:
             moves = moves.take(self.rng.choice(len(moves), settings.MOST_MOVES, replace=False))
         values, weight = score_moves(self.point, family, moves)
         self._clock.spend(moves_work(len(self.asked), len(moves)))
-        order = np.argsort(values)[: settings.SETTLED_MOVES]
+        order = np.argsort(values)[:60]
         moves = Moves(moves.removed[order], moves.added[order], weight[order])
         settled = self._settle(family, moves)
         gains = family.value - settled
