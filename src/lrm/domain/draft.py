@@ -59,7 +59,7 @@ _BODIES = {
     + "    # For sums and averages alone, numbers by knots have no binning error: kind: numbers,\n"
     "    # knots: [LOW, …, HIGH] from public knowledge, outside: clip (numbers beyond them)\n",
     "numbers": "    kind: numbers\n"
-    "    knots: TODO       # e.g. [0, 7, 30, 200]: the range, and numbers in it that grow by a factor\n"
+    "    knots: TODO       # e.g. [0, 7, 30, 200]: the range, and growing steps between\n"
     "    null: drop        # or cell: NULL gets a cell of its own\n"
     "    outside: clip     # or drop; clip: numbers beyond the range count as its nearest end\n"
     + _NAN,
