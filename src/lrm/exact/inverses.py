@@ -2,6 +2,8 @@
 
 Where the strategy has no closed form of its own (`LinearMap.known_inverse`), one of three forms
 is chosen by its shape: a weighted identity plus rows, normal equations, or singular values.
+
+See ``docs/explanation/mechanism.md``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Reconstruction: how answers follow from measurements, and how noise travels with them."""
+"""Reconstruction: how answers follow from measurements, and how noise travels with them.
+
+See ``docs/explanation/mechanism.md``.
+"""
 
 from __future__ import annotations
 

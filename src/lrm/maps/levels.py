@@ -16,6 +16,8 @@ of its rows, follows from how much of W each block average sees:
 over blocks, each from those of the level below: O(m·n) for all levels together, O(entries) for
 each level of a sparse one. For ranges it takes O(m) for each level. For prefix sums and all ranges
 a_ℓ is a sum of polynomials over blocks: O(n) for all levels together.
+
+See ``docs/explanation/best.md``.
 """
 
 from __future__ import annotations

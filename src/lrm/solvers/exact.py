@@ -1,4 +1,7 @@
-"""Exact factorisations ``W = B·L``, measured: what may be released, and what is refused."""
+"""Exact factorisations ``W = B·L``, measured: what may be released, and what is refused.
+
+See ``docs/explanation/mechanism.md``.
+"""
 
 from __future__ import annotations
 

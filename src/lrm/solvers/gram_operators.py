@@ -4,6 +4,8 @@ A descent over rows in addition to the identity (`lrm.solvers.extra_rows`) needs
 only through ``WᵀW`` applied to a few columns. For prefix sums and all ranges these are two
 cumulative sums; for ranges in general the differences of neighbouring columns of W are
 sparse where W is not; for anything else W itself is applied twice.
+
+See ``docs/explanation/best.md``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Strategies and extra rows to start a search from, as pure functions."""
+"""Strategies and extra rows to start a search from, as pure functions.
+
+See ``docs/explanation/best.md``.
+"""
 
 from __future__ import annotations
 

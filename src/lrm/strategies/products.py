@@ -121,7 +121,7 @@ def bounded(choice: ProductChoice, problem: Problem) -> ProductChoice:
 
 
 def reweighed(choice: ProductChoice, found: ProductStrategy | GaussianGroups) -> ProductChoice:
-    """The same choice with what was found for other importances."""
+    """A choice with what was found for other importances."""
     record = choice.record and replace(
         choice.record, candidates=(Candidate(choice.record.winner, found.error, 0),)
     )

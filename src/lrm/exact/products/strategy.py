@@ -1,4 +1,7 @@
-"""The record of a product strategy: groups of terms, each with its own weighted marginals."""
+"""The record of a product strategy: groups of terms, each with its own weighted marginals.
+
+See ``docs/explanation/products.md``.
+"""
 
 from __future__ import annotations
 

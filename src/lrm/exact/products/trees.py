@@ -10,6 +10,8 @@ Since halves follow from totals and differences, ``P = H − u·uᵀ/κ = K·K�
 ``±u/(2^(ℓ+1)·w_ℓ)`` over the two halves of each node. A product with R or P takes O(n) operations
 per column, and nothing of size n × n is built. With ``e_ℓ`` from `level_spreads`,
 ``tr(P·WᵀW) = Σ e_ℓ/w_ℓ²``, which is least at ``w_ℓ ∝ e_ℓ^(1/4)``.
+
+See ``docs/explanation/products.md``.
 """
 
 from __future__ import annotations

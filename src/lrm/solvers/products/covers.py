@@ -1,4 +1,7 @@
-"""Greedy covers: few large sets of attributes that contain everything that is asked."""
+"""Greedy covers: few large sets of attributes that contain everything that is asked.
+
+See ``docs/explanation/products.md``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The search for the weighted marginals of one group of terms: sets, weights and bases."""
+"""The search for the weighted marginals of one group of terms: sets, weights and bases.
+
+See ``docs/explanation/products.md``.
+"""
 
 from __future__ import annotations
 

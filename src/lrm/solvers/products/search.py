@@ -71,7 +71,7 @@ class SetSearch:
         self._needs = [need for need in (self.asked[~odd], self.asked[odd]) if len(need)]
         self.maximal = maximal_sets(SubsetIndex(self.asked, self.d))
         self.large = len(self.asked) > settings.MANY_SUBSETS
-        # Noise on all cells of so many is not even looked at.
+        # Noise on more than e¹⁵⁰ cells is not even looked at.
         self.huge = float(point.log_kappa[self.used].sum()) > 150.0
         self.best: Family | None = None
 
