@@ -14,6 +14,8 @@ import pytest
 import lrm
 from forging import resealed, unpacked
 from lrm.errors import FileFormatError
+from lrm.maps.products.batch import sum_batch
+from lrm.maps.products.map import ProductMap
 from lrm.maps.products.tabulation import NOT_COUNTED, tabulate
 from lrm.plans import file as plan_file
 from lrm.workload import families
@@ -30,13 +32,29 @@ MEMORY = (1 << 30) + (1 << 28)
 """A reader's buffer for the largest file, and some more."""
 
 
-@pytest.fixture(scope="module", params=["tree", "gaussian", "dropped", "tables"])
+MIXED = sum_batch(
+    SIZES,
+    [
+        [
+            (1, ["total", np.eye(4)[[x]], [x + np.arange(3) <= c], "total", "total"])
+            for x in range(3)
+        ]
+        for c in range(2, 6)
+    ],
+)
+"""Conditions on the sum of two attributes, whose residuals are mixed."""
+
+
+@pytest.fixture(scope="module", params=["tree", "gaussian", "dropped", "tables", "mixed"])
 def saved(request, tmp_path_factory):
     """A plan of each kind as a file."""
     terms = DROPPED if request.param == "dropped" else TERMS
     noise = "gaussian" if request.param == "gaussian" else "laplace"
     if request.param == "tables":
         plan = lrm.plan(families.products(SIZES, terms[1:]), "noise-on-results")
+    elif request.param == "mixed":
+        plan = lrm.plan(lrm.Workload(ProductMap(MIXED)), noise="gaussian", effort="quick")
+        assert plan.measured.groups[0].mixes
     elif request.param == "tree":
         plan = lrm.plan(families.products(SIZES, terms), "hierarchical")
     else:
@@ -77,6 +95,17 @@ class Pieces:
                     for i in group["axes"][k]
                 )
                 found["bases"].append((piece(size), piece(rows * size)))
+            lengths = arrays["measured"][found["lengths"]]
+            members = np.split(arrays["measured"][found["members"]], np.cumsum(lengths)[:-1])
+            heights = [
+                int(arrays["measured"][labels[i]].max()) + 1 if i in labels else sizes[i]
+                for (i, *_) in group["axes"]
+            ]
+            heights = {**dict(enumerate(heights)), **dict(group["bases"])}
+            found["mixes"] = [
+                piece(rows * math.prod(heights[k] for k in members[b].tolist()))
+                for b, rows in group.get("mixes", ())
+            ]
             self.places.append(found)
         assert start == len(arrays["measured"])
 
@@ -229,6 +258,31 @@ def test_entries_of_bases(saved, tmp_path, monkeypatch, part, entry):
         pieces.integers[place.start] = entry if entry != old else entry + 1
 
     tried(saved, tmp_path, monkeypatch, change)
+
+
+@pytest.mark.parametrize("saved", ["mixed"], indirect=True)
+@pytest.mark.parametrize("entry", [-(2**63), -(2**40), -1, 0, 1, 2**20, 2**51, 2**63 - 1])
+def test_entries_of_mixes(saved, tmp_path, monkeypatch, entry):
+    """Another matrix has another sensitivity, or is refused."""
+
+    def change(pieces, facts):
+        del facts
+        pieces.integers[pieces["mixes"][-1].start] = entry
+
+    tried(saved, tmp_path, monkeypatch, change, may_load=True)
+
+
+@pytest.mark.parametrize("saved", ["mixed"], indirect=True)
+@pytest.mark.parametrize(
+    "mixes",
+    [None, {}, [[0]], [[0, -1]], [[99, 1]], [[-1, 1]], [[0, 2**40]], [[0.0, 1]], [[0, 1], [0, 1]]],
+)
+def test_mixes_that_do_not_fit(saved, tmp_path, monkeypatch, mixes):
+    def change(pieces, facts):
+        del pieces
+        facts["measured"]["groups"][0]["mixes"] = mixes
+
+    assert tried(saved, tmp_path, monkeypatch, change)
 
 
 @pytest.mark.parametrize("saved", ["gaussian"], indirect=True)

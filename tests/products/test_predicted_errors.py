@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import lrm
+from lrm.maps.products.batch import sum_batch
+from lrm.maps.products.map import ProductMap
 from lrm.privacy.unit import PrivacyUnit
 from lrm.workload import families
 from study.simulate import discrete_laplace
@@ -36,6 +38,17 @@ BATCHES["combined"] = families.products(
         ["total", "identity", "total", "total"],
     ],
 )
+BATCHES["mixed"] = lrm.Workload(
+    ProductMap(
+        sum_batch(
+            [6, 6, 1 << 17],
+            [
+                [(1, [np.eye(6)[[x]], [x + np.arange(6) <= c], "total"]) for x in range(c + 1)]
+                for c in range(6)
+            ],
+        )
+    )
+)
 UNITS = {"row": PrivacyUnit(), "rows": PrivacyUnit(max_rows=3, neighbours="substitute")}
 
 
@@ -47,6 +60,8 @@ def plan(request):
     assert made.measured.cells is None
     assert made.measured.combined == (batch == "combined" and noise == "laplace")
     folds = {sign for group in made.measured.groups for sign in group.folds}
+    mixed = any(group.mixes for group in made.measured.groups)
+    assert mixed == (batch == "mixed" and noise == "gaussian")
     assert folds == ({0, -1} if batch == "folded" and noise == "laplace" else {0})
     return made
 

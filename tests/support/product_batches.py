@@ -66,6 +66,17 @@ BATCHES = {
         ],
     ),
 }
+BATCHES["two attributes together"] = sum_batch(
+    [4, 3, 2],
+    [
+        *[
+            [(1, [np.eye(4)[[x]], [(x + np.arange(3) <= c) + 0.0], other]) for x in range(c + 1)]
+            for c, other in enumerate(("total", "total", "identity"))
+        ],
+        [(1, ["total", "identity", "identity"])],
+        [(1, [np.tri(4), [[1, 0, 1]], "total"]), (-2, [np.tri(4).T, [[0, 1, 1]], "total"])],
+    ],
+)
 
 
 def rounded(batch, noise):

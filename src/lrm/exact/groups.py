@@ -6,8 +6,8 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import cast
 
@@ -18,14 +18,20 @@ from lrm.errors import WorkloadError
 from lrm.exact.integers import CARRIER_BITS, IntegerBasis
 from lrm.exact.products.folding import FOLDS, fold, fold_rows, unfold
 from lrm.exact.products.integers import ProductBasis
+from lrm.exact.products.parts import LEAST_SINGULAR
 from lrm.exact.products.strategy import Axis
 from lrm.maps.kron import kronecker
+from lrm.maps.matrices import DenseMap
 from lrm.maps.products.tabulation import Tabulation, ValueLabels
+from lrm.maps.whole import LARGEST_WHOLE
 
-__all__ = ["MeasuredGroup"]
+__all__ = ["MOST_MIXED", "MeasuredGroup"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+MOST_MIXED = 1 << 10
+"""Rows and columns of a set's mix, and values of its axes: a second for each inverse."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +52,9 @@ class MeasuredGroup:
         What each set's integers are multiplied by.
     folds
         Whether each set's table is measured whole (0), or folded with a sign.
+    mixes
+        By number of a set, an integer matrix: its sums of the set's measurements are measured in
+        place of these (for Gaussian noise on queries that are no products).
     """
 
     terms: Integers
@@ -54,6 +63,7 @@ class MeasuredGroup:
     sets: tuple[tuple[int, ...], ...]
     factors: tuple[int, ...]
     folds: tuple[int, ...]
+    mixes: Mapping[int, Integers] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if [axis.size for axis in self.axes] != [basis.size for basis in self.bases]:
@@ -75,6 +85,33 @@ class MeasuredGroup:
             for members, f in zip(self.sets, self.folds, strict=True)
         ):
             raise WorkloadError("a folded set must have an axis of two values with the identity")
+        for b, mix in self.mixes.items():
+            self._check_mix(b, mix)
+
+    def _check_mix(self, b: int, mix: Integers) -> None:
+        """Refuse a mix whose sums might not be exact in float64, or that is too large."""
+        if not 0 <= b < len(self.sets) or self.folds[b]:
+            raise WorkloadError("a mix must belong to a set that is measured whole")
+        height = math.prod(self.bases[k].height for k in self.sets[b])
+        values = math.prod(self.axes[k].size for k in self.sets[b])
+        if mix.ndim != 2 or mix.shape[1] != height or not len(mix):
+            raise WorkloadError("the rows of a mix must cover the measurements of its set")
+        if max(len(mix), height, values) > MOST_MIXED:
+            raise WorkloadError(f"a mix is limited to {MOST_MIXED:,} rows, columns and values")
+        # Python's integers: the size of -2^63 has no 64-bit integer.
+        largest = max(abs(int(mix.min())), abs(int(mix.max())))
+        peak = math.prod(self.bases[k].peak for k in self.sets[b])
+        if largest * peak * height >= LARGEST_WHOLE:
+            raise WorkloadError("an entry of a mix is too large")
+        mix.setflags(write=False)
+
+    def _mixed(self, b: int) -> DenseMap:
+        """The integer matrix over the values of a mixed set's axes; float64 holds it exactly."""
+        return DenseMap(self.mixes[b] @ kronecker(self._matrix(k) for k in self.sets[b]))
+
+    def _matrix(self, k: int) -> Floats:
+        basis = self.bases[k]
+        return np.asarray(basis.apply(np.eye(basis.size, dtype=np.int64)), dtype=np.float64)
 
     @property
     def product_bases(self) -> tuple[ProductBasis, ...]:
@@ -136,8 +173,8 @@ class MeasuredGroup:
         """Number of measurements of each set; of a folded one, half of those of its table."""
         full_heights = self._products([basis.height for basis in self.bases])
         return [
-            height // (2 if sign else 1)
-            for height, sign in zip(full_heights, self.folds, strict=True)
+            len(self.mixes[b]) if b in self.mixes else height // (2 if sign else 1)
+            for b, (height, sign) in enumerate(zip(full_heights, self.folds, strict=True))
         ]
 
     @property
@@ -148,11 +185,17 @@ class MeasuredGroup:
     def norms(self, power: int) -> list[int]:
         """The most that a record moves ``Σ|measurement|^power`` of each set by."""
         known = self._products([basis.column_norm(power) for basis in self.bases])
+        for b in self.mixes:
+            matrix = self._mixed(b)
+            ones = np.ones(matrix.shape[1], dtype=np.int64)
+            known[b] = matrix.integer_column_sums(power).largest(ones)
         return [int(f) ** power * norm for f, norm in zip(self.factors, known, strict=True)]
 
     def peaks(self) -> list[int]:
         """The largest weight of each set, and of what comes before its factor."""
         known = self._products([max(basis.peak, 1) for basis in self.bases])
+        for b in self.mixes:
+            known[b] = max(known[b], int(self._mixed(b).integer_column_peaks().max()))
         return [factor * peak for factor, peak in zip(self.factors, known, strict=True)]
 
     def measure(self, entries: NDArray[np.generic], b: int) -> NDArray[np.generic]:
@@ -165,25 +208,43 @@ class MeasuredGroup:
             table = np.moveaxis(image.reshape(len(image), *moved.shape[1:]), 0, place)
         if self.folds[b]:
             table = fold(table, self.mirrored(members), self.folds[b])
-        return np.asarray(table.reshape(-1) * self.factors[b])
+        values = table.reshape(-1)
+        if b in self.mixes:
+            values = self.mixes[b].astype(entries.dtype) @ values
+        return np.asarray(values * self.factors[b])
 
     def table(self, measurements: Floats, b: int) -> Floats:
-        """Measurements of set b, one array axis per axis of it; those of a folded one, unfolded."""
+        """Measurements of set b, one array axis per axis of it; those of a folded one, unfolded.
+
+        Those of a mixed one are estimated by least squares.
+        """
+        if b in self.mixes:
+            measurements = self.unmixing[b] @ measurements
         shape, mirrored = [self.bases[k].height for k in self.sets[b]], self.mirrored(self.sets[b])
         if not self.folds[b]:
             return measurements.reshape(shape)
         shape[mirrored[0]] = 1
         return unfold(measurements.reshape(shape), mirrored, self.folds[b])
 
+    @cached_property
+    def unmixing(self) -> dict[int, Floats]:
+        """The matrix from what is measured of each mixed set to the product's measurements."""
+        inverses = {}
+        for b, mix in self.mixes.items():
+            spaces = [_column_space(self._matrix(k)) for k in self.sets[b]]
+            space = kronecker(spaces)
+            inverses[b] = space @ np.linalg.pinv(mix @ space, LEAST_SINGULAR)
+        return inverses
+
     def rows(self, b: int) -> Floats:
         """What set b measures, as an array: measurements x values of all axes, for small tables."""
         matrices = [
-            basis.apply(np.eye(basis.size, dtype=np.int64)).astype(np.float64)
-            if k in self.sets[b]
-            else np.ones((1, basis.size))
+            self._matrix(k) if k in self.sets[b] else np.ones((1, basis.size))
             for k, basis in enumerate(self.bases)
         ]
         rows = self.factors[b] * kronecker(matrices)
+        if b in self.mixes:
+            rows = self.mixes[b] @ rows
         if self.folds[b]:
             axes = [self.sets[b][place] for place in self.mirrored(self.sets[b])]
             rows = fold_rows(rows, [len(matrix) for matrix in matrices], axes, self.folds[b])
@@ -213,4 +274,12 @@ class MeasuredGroup:
             arrays = [*axis.labels, *(array for _, array in sorted(basis.contents().items()))]
             for array in arrays:
                 seal.update(str(array.shape).encode() + np.ascontiguousarray(array).tobytes())
+        for b, mix in sorted(self.mixes.items()):
+            seal.update(json.dumps([b, mix.shape]).encode() + np.ascontiguousarray(mix).tobytes())
         return seal.hexdigest()
+
+
+def _column_space(matrix: Floats) -> Floats:
+    """An orthonormal basis of the columns' span."""
+    vectors, singular, _ = np.linalg.svd(matrix, full_matrices=False)
+    return np.asarray(vectors[:, singular > LEAST_SINGULAR * singular[0]])

@@ -150,6 +150,8 @@ class Measured:
             raise WorkloadError("two groups of marginals can be combined, and no others")
         if (self.combined or self.residual) and any(any(group.folds) for group in self.groups):
             raise WorkloadError("residuals and tables of combined groups cannot be folded")
+        if not self.residual and any(group.mixes for group in self.groups):
+            raise WorkloadError("residuals alone can be mixed")
         if self.measurement_count > MOST_MEASUREMENTS or self.cell_count > MOST_MEASUREMENTS:
             raise WorkloadError(
                 f"the strategy has {self.measurement_count:,} measurements of {self.cell_count:,} "
@@ -306,6 +308,7 @@ class Measured:
             group.weights(self.bits),
             residual=self.residual,
             folds=np.array(group.folds, dtype=np.int64),
+            unmixing=group.unmixing,
         )
 
     @property

@@ -34,6 +34,7 @@ SHAPED = (*CELLS, "body")
 TABLES = ("kind", "bits", "tables", "body")
 PRODUCTS = ("kind", "bits", "residual", "combined", "groups")
 GROUP = ("axes", "terms", "sets", "members", "labels", "bases")
+MIXED_GROUP = (*GROUP, "mixes")
 
 Integers = NDArray[np.int64]
 
@@ -139,6 +140,9 @@ def _pack_group(group: MeasuredGroup, pieces: list[Integers]) -> dict[str, Any]:
         if contents:
             bases.append([k, len(contents.get("rows", ()))])
             pieces += [array for _, array in sorted(contents.items())]
+    mixes = sorted(group.mixes.items())
+    pieces += [mix for _, mix in mixes]
+    facts = {"mixes": [[b, len(mix)] for b, mix in mixes]} if mixes else {}
     return {
         "axes": [list(axis.attributes) for axis in group.axes],
         "terms": len(group.terms),
@@ -146,6 +150,7 @@ def _pack_group(group: MeasuredGroup, pieces: list[Integers]) -> dict[str, Any]:
         "members": len(members),
         "labels": labels,
         "bases": bases,
+        **facts,
     }
 
 
@@ -181,8 +186,7 @@ def _unpack_products(facts: Facts, arrays: Arrays, queries: ProductMap | None) -
     residual = facts.flag("residual")
     pieces = _Pieces(arrays.take("measured", "i8", (None,)))
     groups = tuple(
-        _unpack_group(Facts(values, GROUP, "a group"), pieces, queries.sizes, residual=residual)
-        for values in listed
+        _unpack_group(values, pieces, queries.sizes, residual=residual) for values in listed
     )
     pieces.check_all_taken()
     return Measured(
@@ -195,16 +199,25 @@ def _unpack_products(facts: Facts, arrays: Arrays, queries: ProductMap | None) -
 
 
 def _unpack_group(
-    facts: Facts, pieces: _Pieces, sizes: tuple[int, ...], *, residual: bool
+    values: Any, pieces: _Pieces, sizes: tuple[int, ...], *, residual: bool
 ) -> MeasuredGroup:
+    mixed = isinstance(values, dict) and "mixes" in values
+    facts = Facts(values, MIXED_GROUP if mixed else GROUP, "a group")
     terms = pieces.take(facts.integer("terms", 0, MOST_INTEGERS))
     sets, factors, folds = _sets(facts, pieces)
     axes = _axes(facts, pieces, sizes)
-    heights = _heights(facts.any("bases"), len(axes))
+    heights = _heights(facts.any("bases"), "bases", len(axes))
     bases = tuple(
         _basis(axis.size, heights.get(k), pieces, residual=residual) for k, axis in enumerate(axes)
     )
-    return MeasuredGroup(terms, axes, bases, sets, factors, folds)
+    mixes = {}
+    for b, rows in _heights(facts.any("mixes") if mixed else [], "mixes", len(sets)).items():
+        # The axes of a set are checked with its group; a product may be of any size.
+        if not all(0 <= k < len(axes) for k in sets[b]):
+            raise FileFormatError("a set must consist of axes of its group")
+        width = math.prod(bases[k].height for k in sets[b])
+        mixes[b] = pieces.take(rows, width)
+    return MeasuredGroup(terms, axes, bases, sets, factors, folds, mixes)
 
 
 def _sets(
@@ -244,8 +257,8 @@ def _axes(facts: Facts, pieces: _Pieces, sizes: tuple[int, ...]) -> tuple[Axis, 
     )
 
 
-def _heights(listed: Any, axes: int) -> dict[int, int]:
-    """Number of rows of each basis that is not the usual one."""
+def _heights(listed: Any, name: str, count: int) -> dict[int, int]:
+    """Numbers of rows, of the bases that are not the usual ones or of mixes, by axis or set."""
     height_by_axis: dict[int, int] = {}
     for height_pair in listed if isinstance(listed, list) else [None]:
         if (
@@ -253,10 +266,10 @@ def _heights(listed: Any, axes: int) -> dict[int, int]:
             or len(height_pair) != 2
             or any(type(n) is not int for n in height_pair)
         ):
-            raise FileFormatError("'bases' of a group must be pairs of an axis and a height")
+            raise FileFormatError(f"{name!r} of a group must be pairs of a number and a height")
         k, rows = height_pair
-        if not max(height_by_axis, default=-1) < k < axes or not 0 <= rows <= MOST_INTEGERS:
-            raise FileFormatError("'bases' of a group must be of different axes, in order")
+        if not max(height_by_axis, default=-1) < k < count or not 0 <= rows <= MOST_INTEGERS:
+            raise FileFormatError(f"{name!r} of a group must have different numbers, in order")
         height_by_axis[k] = rows
     return height_by_axis
 

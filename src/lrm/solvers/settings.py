@@ -79,6 +79,24 @@ quick effort up to the second number where every query is a product, which rarel
 Each round of the convex program takes that order of work: 1 to 5 CPU s in all at 3e8, measured on
 affine conditions over two attributes (140 queries of 5^5 cells, 174 of 10^4)."""
 
+OWN_CELLS = 512  # limit
+OWN_WORK = 4e9  # limit
+"""Values of a subset of attributes up to which it may have a Gram of its own, and the sum of their
+cubes up to which subsets are looked at: about 20 CPU s (`python -m benchmarks products affine`)."""
+
+OWN_GAIN = 0.99  # limit
+"""A subset has a Gram of its own where that has less than this share of its error."""
+
+OWN_TOLERANCE = 2e-3
+"""How far above the least possible error of a subset its own Gram may be."""
+
+OWN_NULL = 64
+"""Largest entry of the null vectors of such subsets; finer ones gain less than 1e-4 of the error,
+and leave fewer bits for the rows."""
+
+OWN_FLOOR = 0.01
+"""Size of the rows of such a subset that no query asks for; a hundredth costs 1e-4 of the error."""
+
 REFINED_WORK = 1e7  # limit
 """Measurements² × merged cells up to which a descent goes on from a strategy: a tenth of a second
 (`python -m benchmarks statements meet`)."""

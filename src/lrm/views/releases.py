@@ -317,10 +317,12 @@ def _group(group: MeasuredGroup) -> dict[str, Any]:
         }
         for axis, basis in zip(group.axes, group.bases, strict=True)
     ]
-    sets = [
+    sets: list[dict[str, Any]] = [
         {"axes": list(members), "factor": str(factor), "fold": sign}
         for members, factor, sign in zip(group.sets, group.factors, group.folds, strict=True)
     ]
+    for b, mix in group.mixes.items():
+        sets[b]["mix"] = mix.tolist() if mix.size <= MOST_ENTRIES else None
     return {"axes": axes, "sets": sets}
 
 

@@ -46,8 +46,8 @@ def test_roundings_that_do_not_answer_are_left_out(monkeypatch):
     found = optimise_gaussian_groups(BATCH)
     ideal = rounding._rounded_residual
 
-    def coarse(basis, entry_bits, cost):
-        best = ideal(basis, entry_bits, cost)
+    def coarse(basis, *others):
+        best = ideal(basis, *others)
         if best.rows is not None:
             best = replace(best, rows=np.repeat(best.rows[:1], len(best.rows), axis=0))
         return best

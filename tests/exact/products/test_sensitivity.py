@@ -1,6 +1,7 @@
 """The stated sensitivity of strategies over products, against every neighbour of small tables."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -69,7 +70,14 @@ def strategies(draw):
         sets, folds = zip(*chosen, strict=True)
         factors = tuple(draw(st.integers(1, 2**12)) for _ in sets)
         terms = np.zeros(0, dtype=np.int64)
-        groups.append(MeasuredGroup(terms, axes, own, sets, factors, folds))
+        mixes = {}
+        for b in draw(st.sets(st.sampled_from(range(len(sets))))) if residual else ():
+            rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+            height = math.prod(own[k].height for k in sets[b])
+            mixes[b] = rng.integers(-99, 100, (draw(st.integers(1, 4)), height))
+            peak = math.prod(own[k].peak for k in sets[b])
+            assume(99 * peak * height < 2**52)  # else it is refused, which is tested by itself
+        groups.append(MeasuredGroup(terms, axes, own, sets, factors, folds, mixes))
     combined = not residual and len(groups) == 2 and draw(st.booleans())
     assume(not (combined and any(any(group.folds) for group in groups)))
     # Residuals of axes with one value alone measure nothing.
@@ -172,6 +180,30 @@ def _two_values(rows, null):
 def test_residuals_that_wrap_around_are_refused(rows, null):
     with pytest.raises(WorkloadError):
         _two_values(rows, null)
+
+
+@pytest.mark.parametrize(
+    "mix",
+    [
+        # |-2^63| is -2^63 in 64 bits; sums of 2^52 are no longer exact in float64.
+        [[LEAST, 0]],
+        [[2**51, 1]],
+        [[2**62, 2**62]],
+        [[1, 1, 1]],
+        np.zeros((0, 2)),
+        np.ones((1025, 2)),
+    ],
+)
+def test_mixes_that_are_not_exact_are_refused(mix):
+    group = _two_values([[1, -1], [2, -2]], [1, 1]).groups[0]
+    with pytest.raises(WorkloadError, match="mix"):
+        replace(group, mixes={0: np.array(mix, dtype=np.int64)})
+    with pytest.raises(WorkloadError, match="a mix must belong to a set"):
+        replace(group, mixes={1: np.array([[1, 1]])})
+    exact = replace(group, mixes={0: np.array([[3, 5], [-7, 0]])})
+    assert exact.norms(2) == [13**2 + 7**2]
+    with pytest.raises(WorkloadError, match="residuals alone"):
+        Measured((2,), (exact,), 0)
 
 
 @pytest.mark.parametrize("entry", [LEAST, 0, -1, 2**31, 2**62, 2**63 - 1])

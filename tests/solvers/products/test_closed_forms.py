@@ -213,12 +213,12 @@ def test_gaussian_error_is_that_of_the_dense_strategy(seed):
         bases.append(GramBasis(n, columns) if rng.random() < 0.7 else GramBasis(n))
     quadratic = Quadratic(batch)
     error = residual_error(quadratic, bases)
-    v = residual_demands(quadratic, bases)
+    none = np.zeros(0)
+    unweighted = GaussianStrategy((), tuple(bases), quadratic.index.masks[:0], none, 0.0, 0.0)
+    v = residual_demands(quadratic, unweighted)
     v[v <= 1e-12 * v.max(initial=0)] = 0.0
     if not v.any():
         return
-    none = np.zeros(0)
-    unweighted = GaussianStrategy((), tuple(bases), quadratic.index.masks[:0], none, 0.0, 0.0)
     found = residual_strategy(quadratic, unweighted, v)
     assert found.error == pytest.approx(error, rel=1e-6)
     L = found.dense()

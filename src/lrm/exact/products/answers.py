@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
@@ -29,7 +29,8 @@ from lrm.exact.products.folding import signs_over
 from lrm.exact.products.merged_terms import MergedTerms, Product
 from lrm.exact.products.strategy import Axis, Group
 from lrm.exact.products.subsets import SubsetIndex, masks_of, members_of, sums_over, tuples_of
-from lrm.maps.linear import LinearMap
+from lrm.maps.kron import kronecker
+from lrm.maps.linear import BLOCK_ENTRIES, LinearMap
 
 __all__ = [
     "Estimate",
@@ -71,10 +72,11 @@ class Lattice:
     """The information λ of the measured sets of a group on each subset of its axes.
 
     A set of marginals informs about every subset of it; a set of residuals (``residual``) about
-    itself alone.
+    itself alone. ``unmixing`` leads from what is measured of a mixed set to what the product of its
+    bases would measure.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one family of arguments
         self,
         bases: Sequence[AnyBasis],
         members: NDArray[np.bool_],
@@ -82,7 +84,9 @@ class Lattice:
         *,
         residual: bool = False,
         folds: Integers | None = None,
+        unmixing: Mapping[int, Floats] | None = None,
     ) -> None:
+        self.unmixing = {} if unmixing is None else unmixing
         self.bases, self.weights, self.residual = tuple(bases), weights, residual
         self.folds = np.zeros(len(weights), dtype=np.int64) if folds is None else folds
         self._mirrored = np.array([basis.mirrored for basis in self.bases])
@@ -95,6 +99,7 @@ class Lattice:
         # Weak keys: the rows of a long factor are written out in pieces of 32 MB, each a map.
         self._cancels: WeakKeyDictionary[LinearMap, dict[int, bool]] = WeakKeyDictionary()
         self._spectral: dict[int, Floats] = {}
+        self._estimators: dict[int, Floats] = {}
 
     @cached_property
     def sets(self) -> list[frozenset[int]]:
@@ -198,6 +203,32 @@ class Lattice:
             residual, total = self.bases[i].forms(factor, other)
             self._forms[key] = residual / kappa, total / kappa**2
         return self._forms[key]
+
+    @cached_property
+    def _most_mixed(self) -> int:
+        return max((len(self.sets[b]) for b in self.unmixing), default=0)
+
+    def mixed_sets(self, products: Sequence[Product]) -> list[int]:
+        """The mixed sets that inform about a sum of products."""
+        if not self.unmixing:
+            return []
+        supports = {_support(product) for product in products}
+        subsets = {
+            subset
+            for support in supports
+            for size in range(1, self._most_mixed + 1)
+            for subset in itertools.combinations(support, size)
+        }
+        numbers = (self._number.get(frozenset(subset), -1) for subset in subsets)
+        return sorted(b for b in numbers if b in self.unmixing)
+
+    def estimator(self, b: int) -> Floats:
+        """E with the part ``w·E·y`` of weights w over a mixed set, for unit noise on y."""
+        if b not in self._estimators:
+            bases = [self.bases[i] for i in sorted(self.sets[b])]
+            inverses = [basis.times(basis.projector_times(np.eye(basis.size))).T for basis in bases]
+            self._estimators[b] = kronecker(inverses) @ self.unmixing[b] / self.weights[b]
+        return self._estimators[b]
 
     def cancels(self, i: int, factor: LinearMap) -> bool:
         """Whether no query of a factor asks about the total: all have ``W·h = 0``."""
@@ -410,6 +441,8 @@ def variances(lattice: Lattice, factors: Product, other_factors: Product | None 
         i: other_factors[i] if lattice.cancels(i, other_factors[i]) else factors[i] for i in support
     }
     products = lattice.inverses(cancelling)
+    for b in lattice.mixed_sets([cancelling]):  # whose variances are no products of forms
+        products[tuple(int(i in lattice.sets[b]) for i in support)] = 0.0
     for i in factors:
         residual, total = lattice.forms(i, factors[i], other_factors[i])
         if i in support:
@@ -429,4 +462,31 @@ def term_variances(
         twice = 1.0 if left is right else 2.0
         both = variances(lattice, left, None if left is right else right)
         total = total + twice * a * b * both
-    return np.asarray(total).ravel()
+    total = np.asarray(total).ravel()
+    for number in lattice.mixed_sets([product for _, product in parts]):
+        total = total + _mixed_variances(lattice, parts, number)
+    return total
+
+
+def _mixed_variances(
+    lattice: Lattice, parts: Sequence[tuple[float, Product]], number: int
+) -> Floats:
+    """What a mixed set adds to the variances of a sum of products: ``‖w·E‖²`` of each query."""
+    estimator, members = lattice.estimator(number), lattice.sets[number]
+    telling = [(c, product) for c, product in parts if members.issubset(_support(product))]
+    heights = [len(factor) for factor in telling[0][1].values()]
+    step = max(1, BLOCK_ENTRIES // (math.prod(heights[1:]) * max(estimator.shape)))
+    blocks = []
+    for start in range(0, heights[0], step):
+        weights: Floats | float = 0.0
+        for coefficient, product in telling:
+            matrices = []
+            for place, (i, factor) in enumerate(product.items()):
+                stop = min(start + step, heights[0])
+                dense = factor.rows(start, stop) if place == 0 else factor.dense()
+                basis = lattice.bases[i]
+                matrices.append(dense if i in members else dense @ basis.h[:, None] / basis.kappa)
+            weights = weights + coefficient * kronecker(matrices)
+        rows = np.asarray(weights) @ estimator
+        blocks.append(np.einsum("ij,ij->i", rows, rows))
+    return np.concatenate(blocks)

@@ -113,7 +113,7 @@ def _set_rows(
         if lattice.folds[b]:
             heights = [len(averages[i]) for i in sorted(axis_set)]
             rows = fold_rows(rows.T, heights, lattice.mirrored(b), int(lattice.folds[b])).T
-        yield rows
+        yield rows @ lattice.unmixing[b] if b in lattice.unmixing else rows
 
 
 def _inverse_informations(lattice: Lattice, b: int, inner: Sequence[int]) -> Floats:

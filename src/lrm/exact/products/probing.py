@@ -144,6 +144,9 @@ class _Noiseless(Sequence[Floats]):
             table = np.multiply.outer(table, self.images[k])
         if sign := self.group.folds[b]:
             table = table + sign * np.flip(table, tuple(self.group.mirrored(members)))
+        if b in self.group.mixes:
+            mixed = self.group.unmixing[b] @ (self.group.mixes[b] @ table.reshape(-1))
+            table = mixed.reshape(table.shape)
         return table
 
 
@@ -174,6 +177,8 @@ class _Probe(Estimate):
     def residual(self, subset: Subset) -> Floats:
         """``z_A``, whose sum over sets is a number, and its arrays a product."""
         lattice = self.lattice
+        if any(b in lattice.unmixing for b in lattice.telling(subset)):
+            return super().residual(subset)
         outer_product = np.full((), self._scale(subset))
         for i in subset:
             image = lattice.bases[i].transpose_times(self._table.images[i][:, None])

@@ -24,6 +24,7 @@ from lrm.exact.products.merged_terms import (
     pieces_of,
     row_ranges,
 )
+from lrm.exact.products.parts import PartGrams
 from lrm.exact.products.probing import check_group, check_support, largest_error
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.row_weights import WeightClasses
@@ -175,7 +176,8 @@ class ProductReconstruction:
         """``Σ_A v_A/λ_A`` of a group's own terms."""
         group, lattice = self.measured.groups[g], self.lattices[g]
         group_batch = (self.batch if batch is None else batch).take(group.terms)
-        quadratic = Quadratic(on_axes(group_batch, group.axes))
+        axes_batch = on_axes(group_batch, group.axes)
+        quadratic = Quadratic(axes_batch)
         residual, total = np.zeros(len(quadratic.grams)), np.zeros(len(quadratic.grams))
         for i, basis in enumerate(lattice.bases):
             numbers = quadratic.of_attribute(i)
@@ -186,7 +188,14 @@ class ProductReconstruction:
         needed = v > 0
         if np.any(information[needed] <= 0):
             return math.inf
-        return float(np.sum(v[needed] / information[needed]))
+        errors = np.divide(v, information, out=np.zeros(len(v)), where=needed)
+        if lattice.unmixing:
+            parts = PartGrams(axes_batch, [basis.h / basis.kappa for basis in lattice.bases])
+            places = quadratic.index.find(masks_of(group.members))
+            for b in lattice.unmixing:
+                if places[b] >= 0:
+                    errors[places[b]] = parts.error(group.sets[b], lattice.estimator(b))
+        return float(errors.sum())
 
     def row_ranges(self) -> Iterator[tuple[int, int]]:
         """Yield ``(start, stop)`` of blocks of queries, whole terms where these are small."""

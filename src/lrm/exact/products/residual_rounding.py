@@ -40,7 +40,11 @@ MOST_BITS = 18
 
 
 def round_residual(
-    columns: Floats, null: Floats, bits: int, cost: Callable[[ResidualBasis], float]
+    columns: Floats,
+    null: Floats,
+    bits: int,
+    cost: Callable[[ResidualBasis], float],
+    whole: Integers | None = None,
 ) -> ResidualBasis:
     """Round a basis S without its total, so that its null vector is one exactly.
 
@@ -54,6 +58,8 @@ def round_residual(
         Entries of the result are hardly above 2^bits.
     cost
         The error with a rounded basis, divided by the error with S.
+    whole
+        The null vector that the result must have, where it is decided already.
 
     Notes
     -----
@@ -61,9 +67,9 @@ def round_residual(
     Few values leave few such rows, so several u are tried.
     """
     best = ResidualBasis(columns.shape[1])  # the identity, which needs no bits
-    least = cost(best)
+    least = cost(best) if whole is None else math.inf
     enough = GOOD_ENOUGH if columns.shape[1] <= FEW_VALUES else GOOD_ENOUGH_OF_MANY
-    for u in _null_vectors(null, min(FINEST, 1 << bits)):
+    for u in [whole] if whole is not None else _null_vectors(null, min(FINEST, 1 << bits)):
         moves = _moves_of(tuple(u.tolist()))
         rounded = _moved(_balanced(columns, u), moves, bits) if moves.are_many else None
         if rounded is not None and (candidate_cost := cost(rounded)) < least:

@@ -6,13 +6,15 @@ See ``docs/explanation/products.md``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from lrm.exact.products.parts import OwnRows
 from lrm.exact.products.residuals import RealResidual
 from lrm.exact.products.strategy import Axis
 from lrm.exact.products.subsets import members_of, sums_over
@@ -110,7 +112,9 @@ class GramBasis:
 class GaussianStrategy:
     """Residuals of subsets A with weights ω (their sum of squares makes sensitivity 1).
 
-    ``error`` is ``‖B‖²·Δ²``; ``bound`` is proven for every strategy, 0 where none is known.
+    ``error`` is ``‖B‖²·Δ²``; ``bound`` is proven for every strategy, 0 where none is known. Subsets
+    in ``own`` have rows of their own in place of the product of the bases', of the same norm; these
+    are 0 on ``nulls``, whole numbers near to the h of their attributes.
     """
 
     axes: tuple[Axis, ...]
@@ -119,6 +123,8 @@ class GaussianStrategy:
     weights: Floats
     error: float
     bound: float
+    own: Mapping[tuple[int, ...], OwnRows] = field(default_factory=dict)
+    nulls: Mapping[int, Integers] = field(default_factory=dict)
 
     @property
     def norms(self) -> Floats:
@@ -126,18 +132,28 @@ class GaussianStrategy:
         logs = np.log([basis.norm for basis in self.bases])
         return self.weights * np.exp(sums_over(members_of(self.subsets, len(self.bases)), logs))
 
+    @property
+    def centres(self) -> list[Floats]:
+        """``u_i`` of each attribute, of sum 1."""
+        nulls = (self.nulls.get(i, basis.h) for i, basis in enumerate(self.bases))
+        return [np.asarray(u / u.sum()) for u in nulls]
+
     def dense(self) -> Floats:
         """The measurements over merged cells; for small products."""
-        parts = []
+        parts, sizes = [], [basis.size for basis in self.bases]
         members = members_of(self.subsets, len(self.bases))
-        for inside, weight in zip(members, self.weights, strict=True):
-            parts.append(
-                weight
-                * kronecker(
-                    basis.residual_rows() if member else np.ones((1, basis.size))
-                    for basis, member in zip(self.bases, inside, strict=True)
-                )
-            )
+        for inside, weight, norm in zip(members, self.weights, self.norms, strict=True):
+            own = self.own.get(tuple(np.flatnonzero(inside).tolist()))
+            if own is not None:
+                shape = [len(own.rows), *np.where(inside, sizes, 1).tolist()]
+                rows = np.broadcast_to(own.rows.reshape(shape), [len(own.rows), *sizes])
+                parts.append(norm * rows.reshape(len(rows), -1))
+                continue
+            matrices = [
+                basis.residual_rows() if member else np.ones((1, basis.size))
+                for basis, member in zip(self.bases, inside, strict=True)
+            ]
+            parts.append(weight * kronecker(matrices))
         return np.vstack(parts)
 
 

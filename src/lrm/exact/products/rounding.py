@@ -10,7 +10,7 @@ See ``docs/explanation/products.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -25,6 +25,7 @@ from lrm.exact.products.integers import (
     ResidualBasis,
     round_basis,
 )
+from lrm.exact.products.parts import OwnRows, PartGrams
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.reconstruction import ProductReconstruction
 from lrm.exact.products.residual_rounding import round_residual
@@ -40,6 +41,7 @@ from lrm.exact.rounding import (
     FINEST_MAX_RECORDS,
     most_bits,
 )
+from lrm.maps.kron import kronecker
 from lrm.maps.products.batch import ProductBatch
 
 __all__ = ["round_gaussian", "round_products", "rounded_error"]
@@ -60,6 +62,9 @@ BLENDS = (0.0, 1e-4, 1e-3, 1e-2)
 
 BLENDED_FROM = 1.003
 """What rounding one basis must cost at least before another share is tried."""
+
+MIX_BITS = 8
+"""Bits of 2^bits that are kept for the entries of a mix, beside those for the weight of its set."""
 
 COST = 1.001
 """By how much rounding may raise the error before more bits are spent."""
@@ -127,7 +132,13 @@ def _with_identities(batch: ProductBatch, group: GaussianStrategy) -> GaussianSt
     norms = np.exp(sums_over(members_of(subsets, len(bases)), logs))
     weights = np.sqrt(subset_shares[subset_shares > 0] / subset_shares.sum()) / norms
     return replace(
-        group, bases=bases, subsets=subsets, weights=weights, error=shares.error(), bound=0.0
+        group,
+        bases=bases,
+        subsets=subsets,
+        weights=weights,
+        error=shares.error(),
+        bound=0.0,
+        own={},
     )
 
 
@@ -137,16 +148,19 @@ def _rounded_gaussian(
     parts = list(zip(strategy.terms, strategy.groups, strict=True))
 
     @cache
-    def rounded(entry_bits: int) -> list[tuple[list[ProductBasis], Floats]]:
+    def rounded(
+        entry_bits: int,
+    ) -> list[tuple[list[ProductBasis], Floats, dict[tuple[int, ...], OwnRows]]]:
         return [_rounded_residuals(batch.take(terms), group, entry_bits) for terms, group in parts]
 
     def build(bits: int, entry_bits: int) -> Measured:
         groups = []
-        for (terms, group), share, (bases, targets) in zip(
+        for (terms, group), share, (bases, targets, own) in zip(
             parts, strategy.shares.tolist(), rounded(entry_bits), strict=True
         ):
             members = members_of(group.subsets, len(bases))
-            groups.append(_group(terms, group.axes, bases, members, share * targets, bits))
+            products = _group(terms, group.axes, bases, members, share * targets, bits)
+            groups.append(_with_mixes(products, own, share * targets, bits))
         return Measured(batch.sizes, tuple(groups), bits, residual=True)
 
     rooms = {room for group in strategy.groups for room in _residual_rooms(group)}
@@ -160,16 +174,45 @@ def _residual_rooms(group: GaussianStrategy) -> Iterator[tuple[float, float]]:
     # An identity without its mean has entries up to n; the others share what is left.
     log_sizes = np.where(needy, 0.0, np.log2([basis.size for basis in group.bases]))
     counts, taken = (sums_over(members, each) for each in (needy.astype(float), log_sizes))
+    mixed = np.array([subset in group.own for subset in tuples_of(members)], dtype=bool)
+    taken[mixed] += MIX_BITS - np.log2(group.norms[mixed])
     yield from zip(counts.tolist(), taken.tolist(), strict=True)
+
+
+def _with_mixes(
+    group: MeasuredGroup, own: Mapping[tuple[int, ...], OwnRows], targets: Floats, bits: int
+) -> MeasuredGroup:
+    """A group whose subsets with rows of their own measure these, with columns of norm ``targets``."""
+    factors, mixes = list(group.factors), {}
+    for b, subset in enumerate(group.sets):
+        if subset in own:
+            rows = float(targets[b]) * 2.0**bits * own[subset].rows
+            mixes[b] = _mix(rows, [group.product_bases[k] for k in subset])
+            factors[b] = 1
+    return replace(group, factors=tuple(factors), mixes=mixes)
+
+
+def _mix(rows: Floats, bases: Sequence[ProductBasis]) -> NDArray[np.int64]:
+    """The integer matrix that is nearest to rows when multiplied by the product of bases.
+
+    Whatever it is rounded to, the null vectors of the bases are those of the result.
+    """
+    units = (np.eye(basis.size, dtype=np.int64) for basis in bases)
+    matrices = [basis.apply(unit).astype(float) for basis, unit in zip(bases, units, strict=True)]
+    return np.rint(rows @ kronecker(map(np.linalg.pinv, matrices))).astype(np.int64)
 
 
 def _rounded_residuals(
     batch: ProductBatch, strategy: GaussianStrategy, entry_bits: int
-) -> tuple[list[ProductBasis], Floats]:
-    """Integer bases by the error of the whole batch, and the best weights for these bases."""
-    if all(basis.plain for basis in strategy.bases):
-        return [ResidualBasis(basis.size) for basis in strategy.bases], strategy.norms
-    shares = _ResidualShares(Quadratic(on_axes(batch, strategy.axes)))
+) -> tuple[list[ProductBasis], Floats, dict[tuple[int, ...], OwnRows]]:
+    """Integer bases by the error of the whole batch, and the best weights for these bases.
+
+    Rows of subsets' own are moved to the null vectors of these bases.
+    """
+    if not strategy.own and all(basis.plain for basis in strategy.bases):
+        return [ResidualBasis(basis.size) for basis in strategy.bases], strategy.norms, {}
+    axes_batch = on_axes(batch, strategy.axes)
+    shares = _ResidualShares(Quadratic(axes_batch))
     for i, basis in enumerate(strategy.bases):
         shares.put(i, basis.residual())
     rounded: list[ProductBasis] = []
@@ -182,26 +225,42 @@ def _rounded_residuals(
             )
             shares.put(i, best.real())
         if basis.columns is not None:
-            best = _rounded_residual(basis, entry_bits, shares.cost_of(i))
+            whole = strategy.nulls.get(i)
+            best = _rounded_residual(basis, whole, entry_bits, shares.cost_of(i))
             shares.put(i, best.real())
         rounded.append(best)
-    subset_shares = shares.of_subsets()[shares.quadratic.index.find(strategy.subsets)]
-    return rounded, np.sqrt(subset_shares / subset_shares.sum())
+    places = shares.quadratic.index.find(strategy.subsets)
+    subset_shares = shares.of_subsets()[places]
+    own: dict[tuple[int, ...], OwnRows] = {}
+    if strategy.own:
+        real = [basis.real() for basis in rounded]
+        parts = PartGrams(axes_batch, [basis.h / basis.kappa for basis in real])
+        subsets = tuples_of(members_of(strategy.subsets, len(rounded)))
+        for place, subset in enumerate(subsets):
+            if subset in strategy.own:
+                rows = strategy.own[subset].moved([parts.nulls[i] for i in subset])
+                subset_shares[place] = math.sqrt(parts.error(subset, rows.estimator))
+                own[subset] = rows
+    return rounded, np.sqrt(subset_shares / subset_shares.sum()), own
 
 
 def _rounded_residual(
-    basis: GramBasis, entry_bits: int, cost: Callable[[ResidualBasis], float]
+    basis: GramBasis,
+    whole: NDArray[np.int64] | None,
+    entry_bits: int,
+    cost: Callable[[ResidualBasis], float],
 ) -> ResidualBasis:
     """A rounded basis; where queries do not distinguish all values, of a Gram that does."""
     best = ResidualBasis(basis.size)
-    least = cost(best)
+    # The cost does not count for subsets with rows of their own, which decide the null vector.
+    least = cost(best) if whole is None else math.inf
     for share in BLENDS:
         blended = basis if share == 0 else basis.blended(share)
         assert blended.columns is not None  # noqa: S101 - no identity
-        rounded = round_residual(blended.columns, blended.h, entry_bits, cost)
+        rounded = round_residual(blended.columns, blended.h, entry_bits, cost, whole)
         if (rounded_cost := cost(rounded)) < least:
             best, least = rounded, rounded_cost
-        if least <= BLENDED_FROM:
+        if least <= BLENDED_FROM or (whole is not None and best.rows is not None):
             break
     return best
 

@@ -28,15 +28,17 @@ from scipy.optimize import minimize
 
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver
+from lrm.exact.products.parts import PartGrams
 from lrm.exact.products.quadratic import PairGram, Quadratic
 from lrm.exact.products.residual_strategy import GaussianGroups, GaussianStrategy, GramBasis
 from lrm.exact.products.strategy import axes_of
-from lrm.exact.products.subsets import members_of, sums_over
+from lrm.exact.products.subsets import members_of, sums_over, tuples_of
 from lrm.exact.products.trees import is_tractable, level_spreads
 from lrm.maps.linear import TINY
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
 from lrm.solvers.products.grouping import group_terms
+from lrm.solvers.products.own_grams import find_own_rows, whole_null
 
 __all__ = [
     "optimise_gaussian_groups",
@@ -115,9 +117,22 @@ def _spread(quadratic: Quadratic, bases: Sequence[GramBasis]) -> Floats:
     return np.asarray(np.exp(sums_over(inside, logs)))
 
 
-def residual_demands(quadratic: Quadratic, bases: Sequence[GramBasis]) -> Floats:
-    """``v_A`` of each subset."""
-    return _evaluate(quadratic, bases)[3]
+def residual_demands(
+    quadratic: Quadratic, strategy: GaussianStrategy, batch: ProductBatch | None = None
+) -> Floats:
+    """``v_A`` of each subset; of one with rows of its own, the v that leads to its error."""
+    *_, v, spread = _evaluate(quadratic, strategy.bases)
+    if strategy.own and batch is not None:
+        parts = PartGrams(batch, strategy.centres)
+        subsets = {subset: k for k, subset in enumerate(_subsets(quadratic))}
+        for subset in strategy.own.keys() & subsets.keys():
+            k = subsets[subset]
+            v[k] = parts.error(subset, strategy.own[subset].estimator) / spread[k]
+    return v
+
+
+def _subsets(quadratic: Quadratic) -> list[tuple[int, ...]]:
+    return tuples_of(members_of(quadratic.index.masks, quadratic.d))
 
 
 def residual_shares(
@@ -148,7 +163,8 @@ def optimise_gaussian_products(
 
     The weights are closed; the Grams of attributes with other factors than totals and
     identities are optimised by L-BFGS over columns of norm 1, from each attribute's own optimum,
-    or from identities where these are better than what it leads to.
+    or from identities where these are better than what it leads to. Where queries add up products,
+    subsets may then have Grams of their own (`own_grams`).
 
     Examples
     --------
@@ -177,7 +193,17 @@ def optimise_gaussian_products(
     start = GaussianStrategy(
         axes_of(reduced.labels), tuple(bases), quadratic.index.masks[:0], empty, 0.0, float(optimal)
     )
-    return residual_strategy(quadratic, start, residual_demands(quadratic, bases))
+    v = residual_demands(quadratic, start)
+    if not reduced.batch.simple and not optimal:
+        roots = np.sqrt(v * _spread(quadratic, bases))
+        nulls = {i: u for i in needy if (u := whole_null(bases[i].h)) is not None}
+        start = replace(start, nulls=nulls)
+        own = find_own_rows(
+            PartGrams(reduced.batch, start.centres), _subsets(quadratic), roots, clock
+        )
+        start = replace(start, own=own, nulls=nulls if own else {})
+        v = residual_demands(quadratic, start, reduced.batch)
+    return residual_strategy(quadratic, start, v)
 
 
 def residual_strategy(

@@ -30,7 +30,7 @@ __all__ = ["Reweighing"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Masks = NDArray[np.uint64]
-Demand = Callable[[Quadratic], Floats]
+Demand = Callable[[Quadratic, ProductBatch], Floats]
 
 ROUNDS = 60
 """Rounds of descent on the weights of sets, from those of the last weights of the parts."""
@@ -111,9 +111,10 @@ class _Parts:
     ) -> sp.csr_array:
         rows = []
         for part_terms in terms:
-            quadratic = Quadratic(batch.take(part_terms), folded=self.quadratic.folded)
+            part = batch.take(part_terms)
+            quadratic = Quadratic(part, folded=self.quadratic.folded)
             places = self.quadratic.index.find(quadratic.index.masks)
-            values = demand(quadratic)
+            values = demand(quadratic, part)
             shape = (1, len(self.quadratic.index))
             rows.append(sp.csr_array((values, (np.zeros(len(places), int), places)), shape=shape))
         return sp.csr_array(sp.vstack(rows, format="csr"))
@@ -137,7 +138,7 @@ class _Marginals:
             group.reduced(batch),
             parts[group.terms],
             folded=folded,
-            demand=lambda quadratic: Point.at(quadratic, self._bases).v,
+            demand=lambda quadratic, _: Point.at(quadratic, self._bases).v,
         )
         self.present = self._parts.present
         self._point = Point.at(self._parts.quadratic, self._bases)
@@ -175,7 +176,7 @@ class _Residuals:
             on_axes(batch.take(terms), strategy.axes),
             parts[terms],
             folded=False,
-            demand=lambda quadratic: residual_demands(quadratic, strategy.bases),
+            demand=lambda quadratic, part: residual_demands(quadratic, strategy, part),
         )
         self.present, self.terms, self.result = self._parts.present, terms, strategy
         self._demand = self._parts.demand(weights)
