@@ -182,7 +182,7 @@ def _residual_rooms(group: GaussianStrategy) -> Iterator[tuple[float, float]]:
 def _with_mixes(
     group: MeasuredGroup, own: Mapping[tuple[int, ...], OwnRows], targets: Floats, bits: int
 ) -> MeasuredGroup:
-    """A group whose subsets with rows of their own measure these, with columns of norm ``targets``."""
+    """A group whose subsets with own rows measure these, with columns of norm ``targets``."""
     factors, mixes = list(group.factors), {}
     for b, subset in enumerate(group.sets):
         if subset in own:
