@@ -217,7 +217,7 @@ def polish_segments(
         Ticks once per round.
     """
     cells, unit = W.shape[1], max(reach, settings.SEGMENT_LEAST_REACH)
-    count = max(1, cells // (settings.SEGMENT_CORE * unit))
+    count = max(1, cells // (4 * unit))
     ends = np.linspace(0, cells, count + 1).astype(int)
     columns = sp.csc_array(W)
     middle = np.asarray(rows @ np.arange(cells)).ravel() / np.asarray(rows.sum(axis=1)).ravel()
@@ -244,12 +244,8 @@ def polish_segments(
         polished[touching[in_segment], low:high] = segment_rows.rows[in_segment]
         if clock.must_end():
             break
-        inner = number not in {0, count - 1}
-        if (
-            inner
-            and sparse_rows_error(gram, start) - segment_rows.error
-            < settings.SEGMENT_WORTH * segment_rows.error
-        ):
+        gain = sparse_rows_error(gram, start) / segment_rows.error - 1.0
+        if number not in {0, count - 1} and gain < 1e-3:  # nor would others in the middle
             break
     result = sp.csr_array(polished)
     return sp.csr_array(result[np.diff(result.indptr) > 0])

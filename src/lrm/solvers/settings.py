@@ -194,15 +194,11 @@ PERIODIC_SPAN = 2.0  # half: 0.9983
 PERIODIC_RING = 6.0  # double: time × 1.30
 """Lengths of a row and of the ring, as multiples of the longest range."""
 
-SEGMENT_CORE = 4  # nothing: error by 0.02 %
 SEGMENT_MARGIN = 2  # double: time × 1.36
-"""Lengths of a segment and of the margins around it, in longest ranges."""
+"""Length of the margins around a segment of four, in longest ranges."""
 
-SEGMENT_LEAST_REACH = 128
+SEGMENT_LEAST_REACH = 128  # half: time × 1.61
 """Shorter ranges have segments as if the longest had this number of cells."""
-
-SEGMENT_WORTH = 1e-3
-"""Segments in the middle are left as they are after one of them gains a smaller share."""
 
 # --- Products of attributes, chosen on `python -m benchmarks products`, `report` and `golden`.
 
