@@ -26,15 +26,20 @@ settings.load_profile("new cases" if new_cases() else "repeatable")
 
 
 def pytest_collection_modifyitems(items):
-    """Tests of Spark come first: of several processes, the first then runs them all.
+    """Tests of Spark come first, then those in a browser: the first process then runs them all.
 
-    A session takes several seconds to start and a gigabyte.
+    A session of Spark takes several seconds to start and a gigabyte. Some tests in a browser take
+    twenty seconds, in which at the end of the run another process would have nothing to do.
     """
-    items.sort(key=lambda item: not _needs_spark(item))
+    items.sort(key=lambda item: (not _needs_spark(item), "tab" not in _fixtures(item)))
 
 
 def _needs_spark(item):
-    return "spark" in item.name or "spark" in getattr(item, "fixturenames", ())
+    return "spark" in item.name or "spark" in _fixtures(item)
+
+
+def _fixtures(item):
+    return getattr(item, "fixturenames", ())
 
 
 @pytest.fixture
