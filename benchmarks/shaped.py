@@ -1,7 +1,9 @@
 """Shaped noise beside the best Laplace strategy: ``python -m benchmarks shaped [--only TEXT]``.
 
 Errors are half of the expected total squared error at ε = 1. ``reference`` is the least error that
-is known from other implementations: of the hull of the columns, or of that with free points.
+is known from other implementations: of the hull of the columns, or of that with free points. Of
+exact draws and of simulated ones it prints the squared error as a share of that stated, and how
+many answers are within their 95 % intervals.
 """
 
 from __future__ import annotations
@@ -10,11 +12,17 @@ import argparse
 import itertools
 import time
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 import lrm
+from lrm.plans.core import Plan
+from lrm.privacy.bodies.base import Body
+from lrm.privacy.bodies.sampling import sample_hull
+from lrm.privacy.bodies.split import SplitHull
+from lrm.strategies.shaped import Effort
 from lrm.workload import Workload, families
 
 __all__ = ["BATCHES", "merged"]
@@ -165,36 +173,79 @@ BATCHES: dict[str, tuple[Callable[[], Floats | Workload], float]] = {
     "intro": (lambda: INTRO, 18.51),
     "histogram and total 8": (lambda: np.vstack([np.eye(8), np.ones((1, 8))]), 15.82),
     "prefix 8": (lambda: np.tri(8), 27.67),
+    "prefix 16": (lambda: np.tri(16), 102.0),
     "ranges 8": (lambda: ranges(8), 108.8),
     "ratios 5": (lambda: ratios(5), 30.0),
 }
 """Batches with the least error known elsewhere."""
 
 
+SIMULATED, MOST_DRAWS, COVERAGE = 20_000, 400, 0.95
+"""Simulated draws, real ones at most, and the confidence of intervals."""
+
+
+def planned(batch: Floats | Workload, effort: Effort) -> tuple[Plan, float, float]:
+    """The Laplace plan's error, the plan with the best pure noise, and its CPU seconds."""
+    laplace = lrm.plan(batch, noise="laplace", objective="total", effort=effort)
+    began = time.process_time()
+    pure = lrm.plan(batch, objective="total", effort=effort)
+    seconds = time.process_time() - began
+    return pure, laplace.expected_squared_error(1) / 2, seconds
+
+
+def simulated(body: Body) -> Floats:
+    """Draws in float64; those of a split hull by another sample than its errors are stated by."""
+    rng = np.random.default_rng(7)
+    if not isinstance(body, SplitHull):
+        return body.simulate(SIMULATED, rng)[0]
+    sample = sample_hull(body.points, body.leaves, rng)
+    indices = rng.choice(len(sample.weights), SIMULATED, p=sample.weights)
+    return sample.directions[indices] * rng.standard_gamma(body.size, SIMULATED)[:, None]
+
+
+def drawn(body: Body, seconds: float) -> tuple[Floats, float]:
+    """Exact draws for some seconds, and CPU seconds for one of them."""
+    began, draws = time.process_time(), []
+    while len(draws) < MOST_DRAWS and (not draws or time.process_time() - began < seconds):
+        draws.append(body.draw(Fraction(1)))
+    each = (time.process_time() - began) / len(draws)
+    return np.array([[float(x) for x in draw] for draw in draws]), each
+
+
+def measured(plan: Plan, noise: Floats) -> tuple[float, float]:
+    """The total squared error of some draws beside that stated, and the coverage of intervals."""
+    answers = plan.reconstruction_map.apply(noise.T * 2.0**-plan.measured.bits).T
+    ratio = float((answers**2).sum(axis=1).mean()) / plan.expected_squared_error(1)
+    return ratio, float((np.abs(answers) <= plan.half_widths(1, COVERAGE)).mean())
+
+
 def main() -> None:
-    """Plan every batch with both kinds of noise, and print errors, times and the body."""
+    """Plan every batch at both efforts, draw its noise, and print a row for each."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks shaped", description=__doc__)
     parser.add_argument("--only", default="", help="batches whose name contains this text")
-    parser.add_argument("--effort", default="normal", choices=["quick", "normal", "thorough"])
+    parser.add_argument("--effort", choices=["quick", "normal", "thorough"], action="append")
+    parser.add_argument("--draws", type=float, default=3.0, help="CPU seconds of draws per batch")
     chosen = parser.parse_args()
     print(
-        f"{'batch':24}{'laplace':>11}{'pure':>11}{'reference':>11}{'ratio':>7}{'CPU s':>7}  noise"
+        f"{'batch':24}{'effort':>9}{'laplace':>11}{'pure':>11}{'reference':>11}"
+        f"{'ratio':>7}{'CPU s':>7}{'draw s':>9}{'drawn':>7}{'simul.':>7}"
+        f"{'covered':>9}{'simul.':>8}  noise"
     )
     for name, (build, reference) in BATCHES.items():
         if chosen.only not in name:
             continue
-        batch = build()
-        laplace = lrm.plan(batch, noise="laplace", objective="total", effort=chosen.effort)
-        began = time.process_time()
-        pure = lrm.plan(batch, objective="total", effort=chosen.effort)
-        seconds = time.process_time() - began
-        errors = [plan.expected_squared_error(1) / 2 for plan in (laplace, pure)]
-        body = pure.measured.body
-        print(
-            f"{name:24}{errors[0]:11.2f}{errors[1]:11.2f}{reference:11.2f}"
-            f"{errors[1] / reference:7.3f}{seconds:7.1f}  {body.words if body else 'laplace'}",
-            flush=True,
-        )
+        for effort in chosen.effort or ["quick", "normal"]:
+            plan, laplace, seconds = planned(build(), effort)
+            error, body = plan.expected_squared_error(1) / 2, plan.measured.body
+            row = f"{name:24}{effort:>9}{laplace:11.2f}{error:11.2f}{reference:11.2f}"
+            row += f"{error / reference:7.3f}{seconds:7.1f}"
+            if body is not None:
+                draws, each = drawn(body, chosen.draws)
+                (ratio, covered), (wanted, usual) = (
+                    measured(plan, noise) for noise in (draws, simulated(body))
+                )
+                row += f"{each:9.4f}{ratio:7.3f}{wanted:7.3f}{covered:9.2%}{usual:8.2%}"
+            print(f"{row}  {body.words if body else 'laplace'}", flush=True)
 
 
 if __name__ == "__main__":

@@ -171,7 +171,7 @@ def sample_hull(
     rng
         Where the points come from.
     most
-        Number of directions at most; 0 for a rough estimate.
+        Number of directions at most; 0 for a rough estimate, better if there are leaves.
     """
     scale = float(np.abs(points).max())
     scaled = points / scale * (1.0 + MOVED * rng.random((len(points), 1)))
@@ -186,7 +186,7 @@ def sample_hull(
     most = min(most, MOST_WORK / (len(points) * k * k))
     best = pilot
     if most > 0 or leaves:
-        met = _meet(scaled, proposals, FIRST if most > 0 else PILOT, rng)
+        met = _meet(scaled, proposals, FIRST, rng)
         best = met.sample(scaled, rng)
     if best.standard_error > PRECISE and most > FIRST:
         share = min(best.standard_error, 1.0) / PRECISE
