@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 from lrm.clock import UNLIMITED, Clock
 from lrm.errors import WorkloadError
 from lrm.exact.products.answers import Estimate, Lattice, term_variances
-from lrm.exact.products.coefficients import product_rows
 from lrm.exact.products.common_tables import (
     MOST_ENTRIES,
     CommonTable,
@@ -44,6 +43,7 @@ from lrm.exact.products.common_tables import (
     measurement_count,
     shared_attributes,
 )
+from lrm.exact.products.row_weights import product_rows
 from lrm.exact.products.strategy import Group, ProductStrategy
 from lrm.maps.linear import TINY, LinearMap
 from lrm.maps.matrices import DenseMap

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from lrm.errors import UnsupportedQuery, WorkloadError
 from lrm.exact.products.answers import Estimate, Lattice, can_answer, term_variances
-from lrm.exact.products.coefficients import add_term_rows, term_sets
 from lrm.exact.products.combine import Combination
 from lrm.exact.products.marginals import Marginals
 from lrm.exact.products.merged_terms import (
@@ -27,7 +26,7 @@ from lrm.exact.products.merged_terms import (
 from lrm.exact.products.parts import PartGrams
 from lrm.exact.products.probing import check_group, check_support, largest_error
 from lrm.exact.products.quadratic import Quadratic
-from lrm.exact.products.row_weights import WeightClasses
+from lrm.exact.products.row_weights import WeightClasses, add_term_rows, term_sets
 from lrm.exact.products.strategy import Group, ProductStrategy, on_axes
 from lrm.exact.products.subsets import masks_of
 from lrm.exact.protocols import RowWeights
