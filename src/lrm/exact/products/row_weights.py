@@ -1,10 +1,10 @@
 """Rows of B over products: written out, or their weights by classes with multiplicities.
 
-A row of B weighs what was measured of set B by ``θ_B·Σ_{A⊆B} (1/λ_A) ⊗ N_i``. How wide the noise of an answer is depends on the weights
-alone, not on their places: rows of a factor whose columns of ``N_i`` are the same in another
-order are one class, and within a row equal columns are one, with a multiplicity. A cell of a
-table over attributes with identity bases has one class and two columns per attribute, so that a
-row over a million measurements is a handful of numbers.
+A row of B weighs what was measured of set B by ``θ_B·Σ_{A⊆B} (1/λ_A) ⊗ N_i``. How wide the noise of
+an answer is depends on the weights alone, not on their places: rows of a factor whose columns of
+``N_i`` are the same in another order are one class, and within a row equal columns are one, with a
+multiplicity. A cell of a table over attributes with identity bases has one class and two columns
+per attribute, so that a row over a million measurements is a handful of numbers.
 
 See ``docs/explanation/products.md``.
 """
