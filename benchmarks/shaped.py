@@ -180,7 +180,7 @@ BATCHES: dict[str, tuple[Callable[[], Floats | Workload], float]] = {
 """Batches with the least error known elsewhere."""
 
 
-SIMULATED, MOST_DRAWS, COVERAGE = 20_000, 400, 0.95
+SIMULATED, MOST_DRAWS, COVERAGE = 20_000, 4000, 0.95
 """Simulated draws, real ones at most, and the confidence of intervals."""
 
 
