@@ -65,7 +65,7 @@ _YEAR_TO_DAY = _letters("yyyy=%Y yy=%y MM=%m M=%-m MMM=%b MMMM=%B dd=%d d=%-d")
 
 _JAVA = _YEAR_TO_DAY | _letters("E=%a EE=%a EEE=%a EEEE=%A DDD=%j")
 _NET = _YEAR_TO_DAY | _letters("ddd=%a dddd=%A")
-_STRFTIME = {f"%{one}": f"%{one}" for one in "YymdbBaAjuVG%"} | {"%Q": "QUARTER", "%e": "%-d"}
+_STRFTIME = {f"%{key}": f"%{key}" for key in "YymdbBaAjuVG%"} | {"%Q": "QUARTER", "%e": "%-d"}
 
 _CODES: dict[tuple[str, str], dict[str, str]] = {
     ("to_char", "postgres"): _POSTGRES,

@@ -409,13 +409,13 @@ _SPECIAL: dict[tuple[str, int], Callable[[Binds, exp.Expr], Expr]] = {
         for name in ("to_char", "to_varchar", "date_format", "format", "format_date")
     },
     ("weekday", 1): _from_monday,
-    ("isnull", 2): _instead(lambda one, two: exp.Coalesce(this=one, expressions=[two])),
-    ("mean", 1): _instead(lambda one: exp.Avg(this=one)),
-    ("var", 1): _instead(lambda one: exp.Variance(this=one)),
-    ("varp", 1): _instead(lambda one: exp.VariancePop(this=one)),
-    ("stdevp", 1): _instead(lambda one: exp.StddevPop(this=one)),
+    ("isnull", 2): _instead(lambda value, other: exp.Coalesce(this=value, expressions=[other])),
+    ("mean", 1): _instead(lambda argument: exp.Avg(this=argument)),
+    ("var", 1): _instead(lambda argument: exp.Variance(this=argument)),
+    ("varp", 1): _instead(lambda argument: exp.VariancePop(this=argument)),
+    ("stdevp", 1): _instead(lambda argument: exp.StddevPop(this=argument)),
     **{
-        (name, 1): _instead(lambda one: exp.Exp(this=exp.Avg(this=exp.Ln(this=one))))
+        (name, 1): _instead(lambda argument: exp.Exp(this=exp.Avg(this=exp.Ln(this=argument))))
         for name in ("geomean", "geometric_mean")
     },
 }
