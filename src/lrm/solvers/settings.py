@@ -87,15 +87,12 @@ cubes up to which subsets are looked at: about 20 CPU s (`python -m benchmarks p
 OWN_GAIN = 0.99  # limit
 """A subset has a Gram of its own where that has less than this share of its error."""
 
-OWN_TOLERANCE = 2e-3
+OWN_TOLERANCE = 1e-3  # double: 1.0005
 """How far above the least possible error of a subset its own Gram may be."""
 
-OWN_NULL = 64
-"""Largest entry of the null vectors of such subsets; finer ones gain less than 1e-4 of the error,
-and leave fewer bits for the rows."""
-
-OWN_FLOOR = 0.01
-"""Size of the rows of such a subset that no query asks for; a hundredth costs 1e-4 of the error."""
+OWN_NULL = 64  # half: 1.0011
+"""Largest entry of the null vectors of such subsets; finer ones gain nothing, and leave
+fewer bits for the rows."""
 
 REFINED_WORK = 1e7  # limit
 """Measurements² × merged cells up to which a descent goes on from a strategy: a tenth of a second

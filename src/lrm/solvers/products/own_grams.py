@@ -29,6 +29,9 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Subset = tuple[int, ...]
 
+UNASKED = 0.01
+"""Size of the rows that no query asks for; a hundredth costs 1e-4 of the error."""
+
 LEAST_VALUE = 1e-10
 """Eigenvalues of a Gram below this share of the largest one are rounding."""
 
@@ -85,7 +88,7 @@ def _optimum(gram: Floats, nulls: tuple[Floats, ...], clock: Clock) -> OwnRows |
     space = kronecker(_orthogonal(u) for u in nulls)
     inside = np.linalg.qr(space @ optimum.L.T)[0]
     others = np.linalg.svd(inside, full_matrices=True)[0][:, inside.shape[1] :].T @ space
-    rows = np.vstack([optimum.L, settings.OWN_FLOOR * others])
+    rows = np.vstack([optimum.L, UNASKED * others])
     return OwnRows(rows / np.linalg.norm(rows, axis=0).max(), nulls)
 
 
