@@ -262,6 +262,9 @@ def _rounded_residual(
             best, least = rounded, rounded_cost
         if least <= BLENDED_FROM or (whole is not None and best.rows is not None):
             break
+    if whole is not None and best.rows is None:  # few values: no row near to these is 0 on it
+        rows = whole.sum() * np.eye(basis.size, dtype=np.int64) - whole[:, None]
+        best = ResidualBasis(basis.size, rows, whole)
     return best
 
 

@@ -201,7 +201,8 @@ def optimise_gaussian_products(
         own = find_own_rows(
             PartGrams(reduced.batch, start.centres), _subsets(quadratic), roots, clock
         )
-        start = replace(start, own=own, nulls=nulls if own else {})
+        mixed = {i for subset in own for i in subset}
+        start = replace(start, own=own, nulls={i: nulls[i] for i in mixed & nulls.keys()})
         v = residual_demands(quadratic, start, reduced.batch)
     return residual_strategy(quadratic, start, v)
 
@@ -258,7 +259,7 @@ def optimise_gaussian_groups(
     """
     single_group = optimise_gaussian_products(batch, clock=clock)
     together = GaussianGroups((np.arange(batch.terms),), (single_group,), single_group.bound)
-    if clock.must_end() or single_group.bound:
+    if clock.must_end() or single_group.bound or single_group.own:
         return together
     with contextlib.suppress(StopSolver):
         grouping = group_terms(batch, clock, _residual_root, statements)
