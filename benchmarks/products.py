@@ -57,6 +57,28 @@ AFFINE = {5: 5.3266, 10: 9.809, 40: 35.52}
 """Conditions ``x + y <= c`` and ``|x - y| <= c`` for all c, over all pairs of so many attributes of
 ten values. The figures are those of parts around equal weights of all values, each with the optimum
 of its own Gram, as QuerySmasher (arXiv:2604.00868) has them; they were computed here."""
+CPS_INCOME = "cps, income and another"
+CPS_FIGURE = 4.266
+"""Conditions on income and one of the short attributes of CPS together, and one-way tables; the
+figure is that of one Gram per attribute."""
+
+
+def _cps_income() -> ProductBatch:
+    income, attributes = np.arange(CPS[0]), range(len(CPS))
+    terms = []
+    for k, c in itertools.product(attributes[2:], range(0, 100, 5)):
+        summands = []
+        for value in range(CPS[k]):
+            matching = income * CPS[k] + 100 * value <= c * CPS[k] + 50
+            factors: list[object] = ["total"] * len(CPS)
+            factors[0], factors[k] = matching[None].astype(float), np.eye(CPS[k])[[value]]
+            summands += [(1.0, factors)] if matching.any() else []
+        terms.append(summands)
+    for i in attributes:
+        words: list[object] = ["total"] * len(CPS)
+        words[i] = "prefix" if i < 2 else "identity"
+        terms.append([(1.0, words)])
+    return sum_batch(CPS, terms)
 
 
 def _affine(attributes: int, values: int = 10) -> ProductBatch:
@@ -80,7 +102,7 @@ def _names(kind: str) -> list[str]:
     if kind == "scale":
         return [f"{d} attributes of {n} values" for d, n in SCALE]
     if kind == "affine":
-        return [f"{d} attributes of 10 values" for d in AFFINE]
+        return [*(f"{d} attributes of 10 values" for d in AFFINE), CPS_INCOME]
     if kind == "flights":
         return list(flights.FIGURES)
     return list({"real": REAL, "small": SMALL, "gaussian": GAUSSIAN}[kind])
@@ -95,6 +117,8 @@ def _batch(kind: str, name: str) -> tuple[ProductBatch, float]:
     if kind == "scale":
         (d, n), figure = list(SCALE.items())[_names("scale").index(name)]
         return cross_tabs([n] * d, range(4)), figure
+    if name == CPS_INCOME:
+        return _cps_income(), CPS_FIGURE
     if kind == "affine":
         d, figure = list(AFFINE.items())[_names("affine").index(name)]
         return _affine(d), figure
