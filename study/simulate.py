@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigvalsh
 
 from lrm.plans import Plan
+from lrm.privacy.laws import NoiseLaw
 from lrm.releases import Release
 
 __all__ = [
@@ -31,17 +32,18 @@ FALSE_ALARM = 5e-7
 
 
 def discrete_laplace(
-    scale: float, shape: tuple[int, ...], rng: np.random.Generator
+    law: NoiseLaw, shape: tuple[int, ...], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Draw integers with ``P(X = k) ∝ exp(−|k|/scale)``.
+    """Draw integers with ``P(X = k·g) ∝ exp(−|k|·g/scale)``, g the step of each measurement.
 
     The difference of two geometric variables. Simulated: see the module.
 
-    >>> discrete_laplace(2.0, (4,), np.random.default_rng(0)).dtype
+    >>> discrete_laplace(NoiseLaw("laplace", 2.0), (4,), np.random.default_rng(0)).dtype
     dtype('int64')
     """
-    success = -math.expm1(-1.0 / scale)
-    return np.asarray(rng.geometric(success, shape) - rng.geometric(success, shape))
+    steps = np.array(law.steps)
+    success = -np.expm1(-steps / law.scale)
+    return np.asarray((rng.geometric(success, shape) - rng.geometric(success, shape)) * steps)
 
 
 @dataclass(frozen=True)
@@ -85,13 +87,14 @@ def simulated_release(
     ``true_values`` are the plan's integers on counts that are not private.
     """
     privacy = plan.privacy(epsilon, delta)
-    scale = plan.accuracy(privacy).law.scale
+    law = plan.accuracy(privacy).law
+    scale = law.scale
     if plan.noise == "laplace":
-        noise = discrete_laplace(scale, true_values.shape, rng)
+        noise = discrete_laplace(law, true_values.shape, rng)
     else:  # a rounded normal variable: σ is beyond 2^20 on a plan's integers
         noise = np.rint(rng.normal(0.0, scale, true_values.shape)).astype(np.int64)
-    law = f"simulated discrete {plan.noise.title()}"
-    return Release(plan, true_values + noise, privacy, epsilon, law, scale, simulated=True)
+    name = f"simulated {law.distribution}"
+    return Release(plan, true_values + noise, privacy, epsilon, name, scale, simulated=True)
 
 
 def simulate(  # noqa: PLR0913 - what a simulation consists of

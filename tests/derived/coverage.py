@@ -57,7 +57,7 @@ class Releases:
         self.accuracy = plan.accuracy(privacy)
         law, shape = self.accuracy.law, (repetitions, plan.measurement_count)
         if plan.noise == "laplace":
-            noise = discrete_laplace(law.scale, shape, rng).astype(float)
+            noise = discrete_laplace(law, shape, rng).astype(float)
         else:
             noise = np.rint(rng.normal(0.0, law.scale, shape))
         rows = plan.reconstruction_map.rows(0, plan.workload.shape[0])

@@ -32,7 +32,7 @@ def accuracy(request):
     return plan.workload, plan.accuracy(plan.privacy(**AMOUNT[request.param]))
 
 
-AMOUNT = {"laplace": {"epsilon": 1}, "gaussian": {"rho": 1}}
+AMOUNT = {"laplace": {"epsilon": "0.1"}, "gaussian": {"rho": 1}}
 
 
 def test_ranges_hold_each_query_once():

@@ -68,7 +68,7 @@ def plan(request):
 
 def draws(law, shape, rng):
     if law.noise == "laplace":
-        return discrete_laplace(law.scale, shape, rng)
+        return discrete_laplace(law, shape, rng)
     return np.rint(rng.normal(0.0, law.scale, shape))
 
 
@@ -99,6 +99,6 @@ def test_measured_errors_are_the_predicted_ones(plan, unit):
 
 
 def test_units_of_several_rows_scale_the_errors(plan):
-    privacy = plan.privacy(1) if plan.noise == "laplace" else plan.privacy(rho="0.5")
+    privacy = plan.privacy("0.1") if plan.noise == "laplace" else plan.privacy(rho="0.5")
     one, several = (plan.accuracy(privacy, UNITS[unit]).standard_errors for unit in UNITS)
     np.testing.assert_allclose(several, 6 * one, rtol=1e-9)

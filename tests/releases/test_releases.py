@@ -85,7 +85,7 @@ def test_an_audit_finds_no_violation_and_would_find_one(claimed, real, violated)
 
 
 @pytest.mark.parametrize(
-    ("noise", "amount"), [("laplace", {"epsilon": 1}), ("gaussian", {"rho": 1})]
+    ("noise", "amount"), [("laplace", {"epsilon": "0.1"}), ("gaussian", {"rho": 1})]
 )
 def test_substitution_and_people_cost_their_factor(noise, amount):
     plan = lrm.plan(np.eye(3), noise=noise, effort="quick")

@@ -16,6 +16,7 @@ from scipy.optimize import linprog
 from body_vertices import vertices_of
 from lrm.errors import WorkloadError
 from lrm.privacy.bodies import drawing
+from lrm.privacy.bodies.cube import Cube
 from lrm.privacy.bodies.drawing import Exponentials, below, choose, round_sums, shuffle
 from lrm.privacy.bodies.facets import Facets, _exact_normals, _solve_facets
 from lrm.privacy.bodies.split import SplitHull
@@ -60,6 +61,7 @@ def random_split(seed, sizes, n, tree):
 
 BODIES = {
     "yes/no": Tables((1, 1, 1), (False,) * 3, 2**20),
+    "cube": Cube(3, 2**20),
     "cross-polytope": Tables((4,), (False,), 2**20),
     "one-way": Tables((3, 2, 2), (True,) * 3, 2**20),
     "mixed": Tables((2, 1, 3), (True, False, False), 2**20),
@@ -359,6 +361,7 @@ def test_errors_of_yes_no_counts(k):
     [
         Tables((1, 1), (False, False), 1),
         Tables((2,), (False,), 1),
+        Cube(2, 1),
         Facets(np.array([[1, 1], [1, -1]]), np.array([[1, 2], [1, -2]]), 0),
         Facets(np.array([[2, 1], [0, 3], [3, -2]]), np.array([[1, 2], [1, 3], [2, -3]]), 0),
     ],

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 
+from lrm.privacy.bodies.cube import Cube
 from lrm.privacy.bodies.facets import Facets
 from lrm.privacy.bodies.split import SplitHull
 from lrm.privacy.bodies.sums import WHOLE
@@ -14,6 +15,8 @@ def vertices_of(body):
     """All vertices of a body, with one sign each: by definition, not by its own norm."""
     if isinstance(body, SplitHull):
         return body.points.T
+    if isinstance(body, Cube):
+        return np.array(list(itertools.product((-1, 1), repeat=body.size))).T * body.unit
     if isinstance(body, Facets):
         return body.vertices.T * 2**body.shift
     if isinstance(body, Tables):

@@ -13,6 +13,7 @@ import numpy as np
 from lrm.accuracy.intervals import half_widths
 from lrm.errors import BudgetError
 from lrm.exact.protocols import Reconstruction
+from lrm.exact.weighed import WeighedReconstruction
 from lrm.maps.linear import Floats
 from lrm.privacy.amounts import LEAST_AMOUNT, MOST_AMOUNT, parse_amount
 from lrm.privacy.budget import (
@@ -27,7 +28,7 @@ from lrm.privacy.budget import (
     parse_delta,
     zcdp_of,
 )
-from lrm.privacy.laws import NoiseLaw
+from lrm.privacy.laws import LatticeLaw, NoiseLaw
 from lrm.privacy.unit import PrivacyUnit
 
 __all__ = ["Accuracy", "amount_for_error", "privacy_of", "round_up"]
@@ -95,9 +96,15 @@ class Accuracy:
     unit: PrivacyUnit
     least_total: float
 
+    def __post_init__(self) -> None:
+        ratios = self.law.ratios
+        if ratios is not None:
+            weighed = WeighedReconstruction(self.reconstruction, ratios)
+            object.__setattr__(self, "reconstruction", weighed)
+
     @property
     def deviation(self) -> float:
-        """Standard deviation of the noise on one measurement."""
+        """Standard deviation of the noise on one measurement; where they differ, the largest."""
         return self.law.deviation * self.step
 
     @property
@@ -150,8 +157,16 @@ class Accuracy:
 
     @property
     def lower_bound(self) -> float:
-        """No strategy has a smaller squared error with such noise on real numbers."""
-        return self.least_total * self.ideal_deviation(1.0) ** 2
+        """No strategy has a smaller squared error with such noise: on real numbers, or on lattices.
+
+        The step of a measurement is at most the sensitivity, so that the variance on its lattice
+        is at least ``(x / sinh x)²`` of that on real numbers, with ``x = ε/2`` for one record.
+        """
+        bound = self.least_total * self.ideal_deviation(1.0) ** 2
+        if isinstance(self.law, LatticeLaw) and isinstance(self.privacy, PureDP):
+            x = min(0.5 * float(self.privacy.epsilon) / self.unit.factor, 300.0)
+            bound *= (x / math.sinh(x)) ** 2
+        return bound
 
 
 def amount_for_error(error_at: Callable[[Fraction], float], target_error: float) -> Fraction:

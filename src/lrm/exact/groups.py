@@ -15,15 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
-from lrm.exact.integers import CARRIER_BITS, IntegerBasis
+from lrm.exact.integers import CARRIER_BITS, CellBasis, IntegerBasis
 from lrm.exact.products.folding import FOLDS, fold, fold_rows, unfold
-from lrm.exact.products.integers import ProductBasis
+from lrm.exact.products.integers import MarginalBasis, ProductBasis
 from lrm.exact.products.parts import LEAST_SINGULAR
 from lrm.exact.products.strategy import Axis
 from lrm.maps.kron import kronecker
 from lrm.maps.matrices import DenseMap
 from lrm.maps.products.tabulation import Tabulation, ValueLabels
 from lrm.maps.whole import LARGEST_WHOLE
+from lrm.privacy.laws import MOST_STEPS
 
 __all__ = ["MOST_MIXED", "MeasuredGroup"]
 
@@ -190,6 +191,34 @@ class MeasuredGroup:
             ones = np.ones(matrix.shape[1], dtype=np.int64)
             known[b] = matrix.integer_column_sums(power).largest(ones)
         return [int(f) ** power * norm for f, norm in zip(self.factors, known, strict=True)]
+
+    def divisors(self) -> list[Integers]:
+        """What divides all values of the measurements of each set; one number if it is one for all.
+
+        That of a folded set is one for all: it divides cells and their mirror images. Residuals
+        have none, since they are measured with Gaussian noise, on all integers.
+        """
+        axis_divisors = [
+            basis.row_divisors()
+            if isinstance(basis, CellBasis | MarginalBasis)
+            else np.ones(1, dtype=np.int64)
+            for basis in self.bases
+        ]
+        set_divisors = []
+        for members, factor, height, sign in zip(
+            self.sets, self.factors, self.heights, self.folds, strict=True
+        ):
+            parts = [axis_divisors[k] for k in members]
+            if sign or height > MOST_STEPS:
+                parts = [np.gcd.reduce(part, keepdims=True) for part in parts]
+            elif any(len(part) > 1 for part in parts):
+                heights = [self.bases[k].height for k in members]
+                parts = [np.broadcast_to(part, n) for part, n in zip(parts, heights, strict=True)]
+            product = np.array([factor], dtype=np.int64)
+            for part in parts:
+                product = np.multiply.outer(product, part).ravel()
+            set_divisors.append(product)
+        return set_divisors
 
     def peaks(self) -> list[int]:
         """The largest weight of each set, and of what comes before its factor."""

@@ -10,20 +10,40 @@ from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
 from lrm.exact.cells import CellMap
 from lrm.maps.linear import LinearMap
-from lrm.maps.whole import WholeSums
+from lrm.maps.whole import WholeSums, whole_numbers
 from lrm.privacy.bodies.base import Body
 
-__all__ = ["CARRIER_BITS", "CellBasis", "IntegerBasis"]
+__all__ = ["CARRIER_BITS", "CellBasis", "IntegerBasis", "row_divisors"]
 
 Integers = NDArray[np.int64]
 
 CARRIER_BITS = 62
 """Every true measurement must stay below 2^62: half of what a signed 64-bit integer holds."""
+
+
+MOST_MOVES = 1 << 20
+"""Classes of cells whose columns are written out."""
+
+MOST_ENTRIES = 1 << 24
+"""Entries of a strategy whose common divisors are computed; of larger ones, 1 divides all."""
+
+
+def row_divisors(rows: sp.csr_array) -> Integers:
+    """The greatest common divisor of each row of whole numbers below 2^52; 1 for rows of zeros.
+
+    >>> row_divisors(sp.csr_array(np.array([[4.0, 0.0, -6.0], [0.0, 0.0, 0.0], [0.0, 5.0, 5.0]])))
+    array([2, 1, 5])
+    """
+    divisors = np.zeros(rows.shape[0], dtype=np.int64)
+    places = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    np.gcd.at(divisors, places, whole_numbers(rows.data))
+    return np.maximum(divisors, 1)
 
 
 class IntegerBasis(Protocol):
@@ -145,6 +165,12 @@ class CellBasis:
         factors = self.cell_map.largest_factors()
         return self.matrix.integer_column_sums(power).largest(factors**power)
 
+    def row_divisors(self) -> Integers:
+        """Those of the matrix; factors of merged cells could only make them larger."""
+        if self.matrix.entry_count > MOST_ENTRIES:
+            return np.ones(1, dtype=np.int64)
+        return row_divisors(self.matrix.sparse())
+
     def columns(self) -> Integers:
         """What a record of each merged cell moves at most; its ``peak`` must be below 2^63."""
         return self.matrix.dense().astype(np.int64) * self.cell_map.largest_factors()
@@ -167,12 +193,23 @@ class CellBasis:
             exact.append(sum(int(weight) * counts[int(cell)] for weight, cell in entries))
         return np.array(exact, dtype=object)[:, None]
 
-    def digest(self, bits: int, body: Body | None) -> str:
+    def moves(self) -> Integers:
+        """What a record of each class of cells moves, with its sign; 0 for cells that do not count.
+
+        Many cells of one class are one column, so that there are at most `MOST_MOVES`.
+        """
+        firsts = self._classes[1]
+        if len(firsts) > MOST_MOVES:
+            raise WorkloadError("the strategy has too many merged cells for noise with a body")
+        index, factor = self.cell_map.index[firsts], self.cell_map.factor[firsts]
+        return self.matrix.dense().astype(np.int64)[:, index] * factor
+
+    def digest(self, bits: int, body: Body | None, *, replaced: bool = False) -> str:
         """SHA-256 of the integers, their scale and body, and of how cells are merged for them."""
         parts: tuple[object, ...]
         parts = (self.matrix.digest, bits, self.row_rank, self.cell_map.merged_size)
         if body is not None:
-            parts = (*parts, body.digest)
+            parts = (*parts, body.digest, *(["replaced"] if replaced else []))
         seal = hashlib.sha256(json.dumps(parts).encode())
         for array in (self.cell_map.index, self.cell_map.factor):
             seal.update(hashlib.sha256(array.tobytes()).digest())

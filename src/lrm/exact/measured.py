@@ -41,6 +41,7 @@ from lrm.maps.products.tabulation import Tabulation, tabulate
 from lrm.privacy.bodies.base import Body
 from lrm.privacy.bodies.sums import Groups
 from lrm.privacy.bodies.tables import Tables
+from lrm.privacy.laws import MOST_STEPS
 
 __all__ = ["Measured"]
 
@@ -77,6 +78,9 @@ class Measured:
     body
         The body of shaped noise, which must hold all that one record moves; None for noise
         that is independent on each integer.
+    replaced
+        Whether the body need only hold half of what replacing a record by another moves: units
+        are replaced, and count for two records.
     """
 
     sizes: tuple[int, ...]
@@ -85,15 +89,18 @@ class Measured:
     residual: bool = False
     combined: bool = False
     body: Body | None = None
+    replaced: bool = False
 
     @classmethod
-    def of_cells(
+    def of_cells(  # noqa: PLR0913 - what is measured, and with what noise
         cls,
         matrix: LinearMap,
         cell_map: CellMap,
         bits: int,
         row_rank: int | None = None,
         body: Body | None = None,
+        *,
+        replaced: bool = False,
     ) -> Measured:
         """A strategy over a list of cells.
 
@@ -105,13 +112,13 @@ class Measured:
             How counts are merged before they are measured.
         row_rank
             The rank of the matrix, where it is known and below its number of columns.
-        bits, body
+        bits, body, replaced
             As above.
         """
         basis = CellBasis(matrix, cell_map, row_rank)
         axis = Axis((0,), (basis.labels,))
         group = MeasuredGroup(np.zeros(0, dtype=np.int64), (axis,), (basis,), ((0,),), (1,), (0,))
-        return cls((cell_map.size,), (group,), bits, body=body)
+        return cls((cell_map.size,), (group,), bits, body=body, replaced=replaced)
 
     @classmethod
     def of_tables(
@@ -161,14 +168,19 @@ class Measured:
             raise WorkloadError("the strategy measures nothing: all its weights are 0")
         if self.max_records < 1:
             raise WorkloadError("one record alone could move a measurement beyond 62 bits")
-        if self.body is not None:
+        if self.body is not None or self.replaced:
             self._check_body(self.body)
 
-    def _check_body(self, body: Body) -> None:
+    def _check_body(self, body: Body | None) -> None:
         """Refuse a body that does not hold what a record of every cell moves: exact."""
+        if body is None:
+            raise WorkloadError("noise for replaced records needs a body")
         if body.size != self.measurement_count:
             raise WorkloadError("the body of the noise must have one coordinate per measurement")
-        if self.cells is None:
+        if self.replaced:
+            if self.cells is None or not body.holds_differences(self.cells.moves()):
+                raise WorkloadError("replacing a record moves the measurements beyond the body")
+        elif self.cells is None:
             self._check_tables(body)
         elif self.cells.matrix.shape[1] > MOST_SHAPED_CELLS:
             raise WorkloadError("the strategy has too many merged cells for noise with a body")
@@ -244,6 +256,23 @@ class Measured:
     def squared_l2_sensitivity(self) -> int:
         """The most that one record moves the measurements by in squared L2: an exact integer."""
         return sum(sum(group.norms(2)) for group in self.groups)
+
+    @cached_property
+    def divisors(self) -> Integers:
+        """What divides every value of each measurement; one number where it is the same for all.
+
+        Values are sums of counts times weights, so what divides the weights divides them. 1 divides
+        all, and stands for those of many measurements with different divisors.
+        """
+        if self.residual:  # Gaussian noise is on all integers
+            return np.ones(1, dtype=np.int64)
+        sets = [entry for group in self.groups for entry in group.divisors()]
+        if all(len(entry) == 1 and entry[0] == sets[0][0] for entry in sets):
+            return sets[0]
+        if self.measurement_count > MOST_STEPS:
+            return np.ones(1, dtype=np.int64)
+        heights = (height for group in self.groups for height in group.heights)
+        return np.concatenate([np.broadcast_to(e, n) for e, n in zip(sets, heights, strict=True)])
 
     @cached_property
     def max_records(self) -> int:
@@ -424,7 +453,7 @@ class Measured:
     def digest(self) -> str:
         """SHA-256 of all that decides what is measured."""
         if self.cells is not None:
-            return self.cells.digest(self.bits, self.body)
+            return self.cells.digest(self.bits, self.body, replaced=self.replaced)
         if self.body is not None:
             labels, tables = self.tables
             facts = [self.bits, tables, self.sizes, self.body.digest]

@@ -7,6 +7,7 @@ from typing import Any
 from lrm.errors import FileFormatError
 from lrm.files.facts import Arrays, Facts
 from lrm.privacy.bodies.base import Body
+from lrm.privacy.bodies.cube import MOST_SIDES, Cube
 from lrm.privacy.bodies.facets import MOST_DIMENSIONS, MOST_SHIFT, Facets
 from lrm.privacy.bodies.split import MOST_DIMENSIONS as MOST_SPLIT
 from lrm.privacy.bodies.split import MOST_LEAVES, SplitHull, Tree
@@ -24,6 +25,9 @@ def unpack_body(values: Any, arrays: Arrays, prefix: str) -> Body:
     kind = values.get("kind") if isinstance(values, dict) else None
     if kind == "tables":
         return _tables(Facts(values, ("kind", "sizes", "closed", "unit"), "a body"))
+    if kind == "cube":
+        facts = Facts(values, ("kind", "sides", "unit"), "a body")
+        return Cube(facts.integer("sides", 1, MOST_SIDES), facts.whole("unit"))
     if kind == "facets":
         facts = Facts(values, ("kind", "shift", "dimensions"), "a body")
         k = facts.integer("dimensions", 2, MOST_DIMENSIONS)
@@ -43,7 +47,9 @@ def unpack_body(values: Any, arrays: Arrays, prefix: str) -> Body:
         return _split(
             Facts(values, ("kind", "dimensions", "tree", "leaves"), "a body"), arrays, prefix
         )
-    raise FileFormatError("a body must be of the kind 'tables', 'facets', 'groups' or 'split'")
+    raise FileFormatError(
+        "a body must be of the kind 'tables', 'cube', 'facets', 'groups' or 'split'"
+    )
 
 
 def _split(facts: Facts, arrays: Arrays, prefix: str) -> SplitHull:

@@ -159,7 +159,9 @@ class Contest:
                 strategy = build_strategy(mechanism, self.problem, search, options)
             else:
                 effort = options.get("effort", "normal")
-                body = shaped_strategy(self.problem, search, self._least, effort)
+                domain = self.problem.workload.domain
+                replaced = domain is not None and domain.unit.neighbours == "substitute"
+                body = shaped_strategy(self.problem, search, self._least, effort, replaced=replaced)
         if mechanism != SHAPED:
             bounds = self._bounds_with(strategy)
             return plan_of(self.problem, strategy, noise=search.noise, bounds=bounds)

@@ -84,6 +84,8 @@ class Plan:
             raise ConvergenceError(
                 "shaped noise needs a strategy with a body, and no other has one"
             )
+        if self.measured.replaced and self.unit.neighbours != "substitute":
+            raise ConvergenceError("the noise is for replaced units, but the plan has others")
         if self.exact and not self.reconstruction_map.relative_residual <= EXACTNESS:
             raise ConvergenceError(
                 f"the strategy of {self.mechanism!r} reconstructs a query only to "
@@ -378,23 +380,31 @@ class Plan:
             if not (math.isfinite(rmse) and rmse > 0):
                 raise BudgetError(f"the wanted error must be a number above 0, not {rmse:g}")
             # Beyond these no amount has the error, and a square is not finite, or 0.
-            expected_squared_error = min(max(rmse, 1e-140), 1e140) ** 2 * self._total_of_one_count
+            expected_squared_error = min(max(rmse, 1e-140), 1e140) ** 2
         target = float(expected_squared_error or 0.0)
         promise = ZCDP if self.noise == "gaussian" else PureDP
 
         def error_at(amount: Fraction) -> float:
-            return self.accuracy(promise(amount)).squared_error
+            accuracy = self.accuracy(promise(amount))
+            if rmse is None:
+                return accuracy.squared_error
+            if accuracy.law.ratios is None:
+                return accuracy.squared_error / self._total_of_one_count
+            return accuracy.squared_error / self._total_per_count(accuracy.reconstruction)
 
         return promise(amount_for_error(error_at, target))
 
     @cached_property
     def _total_of_one_count(self) -> float:
+        return self._total_per_count(self.reconstruction_map)
+
+    def _total_per_count(self, reconstruction: Reconstruction) -> float:
         """The total error when the mean squared error of a count is 1: sums have other units."""
-        ranges, total = count_ranges(self.workload), self.reconstruction_map.squared_norm
+        ranges, total = count_ranges(self.workload), reconstruction.squared_norm
         counts = sum(stop - start for start, stop in ranges)
         if counts in {0, self.workload.shape[0]}:
             return float(self.workload.shape[0])
-        norms = self.reconstruction_map.squared_norms
+        norms = reconstruction.squared_norms
         mean = sum(float(norms(start, stop).sum()) for start, stop in ranges) / counts
         return total / mean if mean > 0 else float(self.workload.shape[0])
 

@@ -52,7 +52,7 @@ def pack_measured(measured: Measured, arrays: dict[str, NDArray[Any]]) -> dict[s
     """Put the arrays into ``arrays`` and return the plain facts."""
     body = {} if measured.body is None else {"body": measured.body.pack(arrays, "body")}
     if measured.cells is not None:
-        kind = "shaped" if body else "cells"
+        kind = ("replaced" if measured.replaced else "shaped") if body else "cells"
         facts = _pack_cells(measured.cells, arrays)
         return {"kind": kind, "bits": measured.bits, **facts, **body}
     if body:
@@ -78,9 +78,10 @@ def unpack_measured(facts: Facts, arrays: Arrays, workload: Workload) -> Measure
         return _unpack_products(facts.part("measured", PRODUCTS), arrays, workload.products)
     if facts.kind("measured") == "tables":
         return _unpack_tables(facts.part("measured", TABLES), arrays, workload.products)
-    shaped = facts.kind("measured") == "shaped"
+    kind = facts.kind("measured")
+    shaped = kind in {"shaped", "replaced"}
     measured_facts = facts.part("measured", SHAPED if shaped else CELLS)
-    measured_facts.choice("kind", "shaped" if shaped else "cells")
+    measured_facts.choice("kind", *(("shaped", "replaced") if shaped else ("cells",)))
     cells = workload.shape[1]
     index = arrays.take("cell-index", "i8", (cells,))
     merged = measured_facts.integer("merged_cells", 1, cells)
@@ -90,6 +91,7 @@ def unpack_measured(facts: Facts, arrays: Arrays, workload: Workload) -> Measure
         measured_facts.integer("bits", 0, CARRIER_BITS),
         measured_facts.optional("row_rank", lambda name: measured_facts.integer(name, 1, merged)),
         unpack_body(measured_facts.any("body"), arrays, "body") if shaped else None,
+        replaced=kind == "replaced",
     )
 
 

@@ -196,7 +196,9 @@ def _shaped(  # noqa: PLR0913, PLR0917 - what it is compared with
 ) -> Plan | None:
     """The plan with shaped noise, where it is better than the Laplace plan."""
     with problem.timings.of("search"):
-        choice = shaped_strategy(problem, search, laplace.weighted_strategy_error, effort)
+        domain, error = problem.workload.domain, laplace.weighted_strategy_error
+        replaced = domain is not None and domain.unit.neighbours == "substitute"
+        choice = shaped_strategy(problem, search, error, effort, replaced=replaced)
     if choice is None:
         return None
     bounds = choice.least_error, laplace.spectrum

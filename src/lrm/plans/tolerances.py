@@ -36,7 +36,7 @@ __all__ = ["Met", "Tolerance", "least_amount", "tolerance_goals", "tolerances_of
 DETERMINING = 0.995
 """Share of the largest ratio from which on a statement determines the amount."""
 
-NEARLY, MOST_ROUNDS = 0.99999, 12
+NEARLY, MOST_ROUNDS = 0.99999, 80
 """The largest ratio at an amount that is the least but for rounding, and corrections until then."""
 
 MOST_EXACT = 1 << 14
@@ -211,20 +211,28 @@ def least_amount(
     """Find the least amount at which answers of some accuracy are within their tolerances."""
     tolerances = tuple(tolerances_of(workload))
     promise, power = (ZCDP, 2) if noise == "gaussian" else (PureDP, 1)
-    amount = 1.0
+    amount, low, high = 1.0, float(LEAST_AMOUNT), float(MOST_AMOUNT)
+    best: Met | None = None
     for _ in range(MOST_ROUNDS):
         privacy = promise(round_up(amount))
         accuracy = accuracy_at(privacy)
         ratios = tuple(entry.ratio(workload, accuracy, confidence) for entry in tolerances)
-        if amount != 1.0 and NEARLY <= max(ratios) <= 1.0:
-            return Met(privacy, confidence, tolerances, ratios)
-        if not 0 < max(ratios) < math.inf:
+        exact, most = float(next(iter(privacy.amounts.values()))), max(ratios)
+        if most <= 1.0:
+            high, best = exact, Met(privacy, confidence, tolerances, ratios)
+        else:
+            low = exact
+        if best is not None and (max(best.ratios) >= NEARLY or low >= NEARLY * high):
+            return best
+        if not 0 < most < math.inf:
             break
-        amount = float(next(iter(privacy.amounts.values()))) * max(ratios) ** power
+        amount = exact * most**power
         if amount < LEAST_AMOUNT:
             raise BudgetError("every epsilon (or rho) meets tolerances that are so wide")
         if amount > MOST_AMOUNT:
             break
+        if not low < amount < high:  # half-widths on lattices fall in steps
+            amount = math.sqrt(low * high)
     raise BudgetError(
         "no epsilon (or rho) has intervals within the tolerances of the statements; ask for wider "
         "ones"

@@ -1,4 +1,4 @@
-"""Laws of the integer noise: its variance and generating functions, without drawing any."""
+"""Laws of the integer noise: variances and covariances, without drawing any."""
 
 from __future__ import annotations
 
@@ -11,11 +11,24 @@ from numpy.typing import NDArray
 
 from lrm.privacy.budget import Noise
 
-__all__ = ["NoiseLaw"]
+__all__ = ["COARSE", "MOST_STEPS", "LatticeLaw", "NoiseLaw", "on_lattices"]
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
-_SMOOTH = 4.0
+COARSE = 0.5
+"""A lattice is used where its step is at least this share of the scale of the noise.
+
+There it saves 2 % of the variance, at a step of the scale 8 %, at three times the scale 50 %.
+"""
+
+MOST_STEPS = 2048
+"""Measurements whose steps may differ: their errors follow from rows of B, one by one."""
+
+SMOOTH = 1000.0
+"""From this deviation on a law on all integers is as good as continuous."""
+
+_GAUSSIAN = 4.0
 """From this σ on the discrete Gaussian has variance σ² to 1e-130 of it (Poisson summation)."""
 
 
@@ -51,17 +64,36 @@ class NoiseLaw:
     def variance(self) -> float:
         """Variance: ``2q/(1 − q)²`` with ``q = exp(−1/scale)``, or the sum of ``k²·P(k)``."""
         if self.noise == "laplace":
-            half = 0.5 / self.scale
-            return 0.5 / math.sinh(half) ** 2 if half < 300 else 0.0
-        if self.scale >= _SMOOTH:
+            return float(_laplace_variances(np.ones(1), self.scale)[0])
+        if self.scale >= _GAUSSIAN:
             return self.scale**2
         k, mass = self._atoms
         return float(2.0 * (k**2 * mass).sum())
 
     @property
     def independent(self) -> bool:
-        """Whether the noise on each integer is independent of that on others."""
+        """Whether the noise on each integer is independent of that on others, and of one law."""
         return True
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The noise on each integer is a multiple of this; one number where it is one for all."""
+        return (1,)
+
+    @property
+    def fine(self) -> NoiseLaw:
+        """The law of the same scale on all integers."""
+        return self
+
+    @property
+    def smooth(self) -> bool:
+        """Whether it is as good as continuous: intervals are in proportion to the deviation."""
+        return self.deviation >= SMOOTH
+
+    @property
+    def ratios(self) -> Floats | None:
+        """The variance on each integer relative to ``variance``, where they differ."""
+        return None
 
     def covariance(self, weights: Floats, counts: Floats | None = None) -> Floats:
         """Covariance of ``weights @ noise`` for groups × inputs × measurements.
@@ -83,29 +115,94 @@ class NoiseLaw:
         weight = np.exp(-0.5 * (k / self.scale) ** 2)
         return k, weight / (1.0 + 2.0 * weight.sum())
 
-    def log_characteristic(self, angles: Floats) -> Floats:
-        """``log E exp(i·u·η)`` at angles u; the expectation is positive for both laws."""
-        if self.noise == "laplace":
-            q = math.exp(-1.0 / self.scale)
-            spread = 4.0 * q * np.sin(angles / 2.0) ** 2
-            return np.asarray(-np.log1p(spread / math.expm1(-1.0 / self.scale) ** 2))
-        k, mass = self._atoms
-        gap = np.zeros_like(angles)
-        for integer, probability in zip(k, mass, strict=True):
-            gap += 4.0 * probability * np.sin(integer * angles / 2.0) ** 2
-        return np.log(np.maximum(1.0 - gap, np.finfo(float).tiny))
 
-    def log_mgf(self, t: Floats) -> Floats:
-        """``log E exp(t·η)``, or an upper bound on it; infinite where it does not exist.
+def _laplace_variances(steps: Floats, scale: float) -> Floats:
+    """``2·g²·q/(1 − q)²`` with ``q = exp(−g/scale)``, of noise on the multiples of each step g."""
+    half = np.minimum(0.5 * steps / scale, 300.0)
+    return np.asarray(np.where(half < 300.0, 0.5 * (steps / np.sinh(half)) ** 2, 0.0))
 
-        The discrete Gaussian is sub-Gaussian with parameter σ² (Canonne, Kamath and Steinke,
-        *The Discrete Gaussian for Differential Privacy*, 2020).
-        """
-        if self.noise == "gaussian":
-            return np.asarray(0.5 * (self.scale * t) ** 2)
-        q = math.exp(-1.0 / self.scale)
-        size = np.abs(t) * self.scale
-        ratio = 4.0 * q * np.sinh(np.minimum(np.abs(t), 1.0 / self.scale) / 2.0) ** 2
-        with np.errstate(divide="ignore", invalid="ignore"):
-            value = -np.log1p(-ratio / math.expm1(-1.0 / self.scale) ** 2)
-        return np.where(size < 1.0, value, np.inf)
+
+@dataclass(frozen=True)
+class LatticeLaw(NoiseLaw):
+    """Discrete Laplace noise on multiples of a step g: ``P(k·g) ∝ exp(−|k|·g/scale)``.
+
+    If all that a measurement can be is a multiple of g, such noise keeps what noise of the same
+    scale on all integers keeps, and has less variance (see ``docs/explanation/exact-noise.md``).
+
+    Parameters
+    ----------
+    noise, scale
+        ``"laplace"``, and the scale on the integers, whatever the step.
+    steps
+        One step for all measurements, or one for each.
+
+    Examples
+    --------
+    >>> law = LatticeLaw("laplace", 1000.0, (1000,))
+    >>> round(law.variance / NoiseLaw("laplace", 1000.0).variance, 4)
+    0.9207
+    """
+
+    steps: tuple[int, ...] = (1,)
+
+    @property
+    def distribution(self) -> str:
+        return "discrete Laplace on lattices"
+
+    @property
+    def fine(self) -> NoiseLaw:
+        return NoiseLaw(self.noise, self.scale)
+
+    @cached_property
+    def variances(self) -> Floats:
+        """The variance on each integer; one number where they have one step."""
+        return _laplace_variances(np.array(self.steps, dtype=np.float64), self.scale)
+
+    @cached_property
+    def variance(self) -> float:
+        """The variance of every integer; where steps differ, that of noise of step 1."""
+        if self.independent:
+            return float(self.variances[0])
+        return float(_laplace_variances(np.ones(1), self.scale)[0])
+
+    @property
+    def independent(self) -> bool:
+        return len(self.steps) == 1
+
+    @property
+    def smooth(self) -> bool:
+        return False
+
+    @cached_property
+    def ratios(self) -> Floats | None:
+        return None if self.independent else self.variances / self.variance
+
+    def covariance(self, weights: Floats, counts: Floats | None = None) -> Floats:
+        if self.independent:
+            return super().covariance(weights, counts)
+        return np.asarray(np.matmul(weights * self.variances, weights.transpose(0, 2, 1)))
+
+
+def on_lattices(law: NoiseLaw, divisors: Integers) -> NoiseLaw:
+    """The law of the same scale on the lattices of the measurements, where these are coarse.
+
+    Parameters
+    ----------
+    law
+        Discrete Laplace noise on all integers.
+    divisors
+        What divides every value of each measurement; a single number where it is the same for all.
+
+    Examples
+    --------
+    >>> on_lattices(NoiseLaw("laplace", 100.0), np.array([70, 30])).steps
+    (70, 1)
+    >>> on_lattices(NoiseLaw("laplace", 100.0), np.array([30])).distribution
+    'discrete Laplace'
+    """
+    steps = np.where(divisors >= COARSE * law.scale, divisors, 1)
+    if steps.max() == 1:
+        return law
+    if steps.min() == steps.max():
+        steps = steps[:1]
+    return LatticeLaw(law.noise, law.scale, tuple(steps.tolist()))

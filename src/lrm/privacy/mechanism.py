@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from lrm.errors import BudgetError, CountsError
 from lrm.privacy.bodies.base import Body
 from lrm.privacy.budget import Privacy, PureDP
-from lrm.privacy.laws import NoiseLaw
+from lrm.privacy.laws import NoiseLaw, on_lattices
 from lrm.privacy.noise import (
     Calibrated,
     calibrate_gaussian,
@@ -70,6 +70,11 @@ class Measurable(Protocol):
     @property
     def squared_l2_sensitivity(self) -> int:
         """How far one record moves the measurements, in squared L2."""
+        ...
+
+    @property
+    def divisors(self) -> NDArray[np.int64]:
+        """What divides every value of each measurement; one number where it is the same for all."""
         ...
 
     def records(self, counts: NDArray[np.int64], /) -> int:
@@ -165,9 +170,11 @@ def calibrate(strategy: Measurable, privacy: Privacy, factor: int) -> Calibrated
     """The noise for one guarantee, where a privacy unit counts for ``factor`` records."""
     if strategy.body is not None:
         pure = _pure(privacy)
-        return calibrate_shaped(strategy.body, strategy.sensitivity, factor, pure)
+        return calibrate_shaped(
+            strategy.body, strategy.sensitivity, factor, pure, strategy.divisors
+        )
     if isinstance(privacy, PureDP):
-        return calibrate_laplace(strategy.sensitivity * factor, privacy)
+        return calibrate_laplace(strategy.sensitivity * factor, privacy, strategy.divisors)
     return calibrate_gaussian(strategy.squared_l2_sensitivity * factor**2, privacy)
 
 
@@ -186,17 +193,14 @@ def check_calibration(  # noqa: PLR0913, PLR0917 - what a release states about i
     loss: Fraction,
 ) -> None:
     """Refuse noise that `calibrate` does not come to, in exact arithmetic and without a sampler."""
-    if strategy.body is not None:
-        expected = "shaped"
-        check_laplace(strategy.sensitivity * factor, _pure(privacy), scale, loss)
-    elif isinstance(privacy, PureDP):
-        expected = "discrete Laplace"
+    law = law_of(strategy, privacy, factor)
+    if isinstance(privacy, PureDP):
         check_laplace(strategy.sensitivity * factor, privacy, scale, loss)
     else:
-        expected = "discrete Gaussian"
         check_gaussian(strategy.squared_l2_sensitivity * factor**2, privacy, scale, loss)
-    if distribution != expected:
-        raise BudgetError(f"the noise must be {expected} for this guarantee")
+    # Older releases have noise on all integers, and its name states that.
+    if distribution not in {law.distribution, law.fine.distribution}:
+        raise BudgetError(f"the noise must be {law.distribution} for this guarantee")
 
 
 def law_of(strategy: Measurable, privacy: Privacy, factor: int) -> NoiseLaw:
@@ -207,10 +211,11 @@ def law_of(strategy: Measurable, privacy: Privacy, factor: int) -> NoiseLaw:
     """
     if strategy.body is not None:
         scale = laplace_scale(strategy.sensitivity * factor, _pure(privacy).epsilon)
-        return ShapedLaw("shaped", scale, strategy.body, strategy.sensitivity)
+        law = ShapedLaw("shaped", scale, strategy.body, strategy.sensitivity)
+        return law.on_lattice(strategy.divisors)
     if isinstance(privacy, PureDP):
-        moved = strategy.sensitivity * factor
-        return NoiseLaw("laplace", laplace_scale(moved, privacy.epsilon))
+        scale = laplace_scale(strategy.sensitivity * factor, privacy.epsilon)
+        return on_lattices(NoiseLaw("laplace", scale), strategy.divisors)
     squared = strategy.squared_l2_sensitivity * factor**2
     return NoiseLaw("gaussian", gaussian_scale(squared, privacy))
 

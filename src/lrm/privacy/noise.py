@@ -19,7 +19,7 @@ from lrm.errors import BudgetError
 from lrm.privacy.amounts import upward_float
 from lrm.privacy.budget import ApproxDP, Privacy, PureDP, rho_for, zcdp_of
 from lrm.privacy.gaussian_profile import SPREAD
-from lrm.privacy.laws import NoiseLaw
+from lrm.privacy.laws import LatticeLaw, NoiseLaw, on_lattices
 
 __all__ = [
     "Calibrated",
@@ -130,8 +130,36 @@ def calibrate_gaussian(squared_sensitivity: int, privacy: Privacy) -> Calibrated
     return _tightened(law, make_gaussian, space, distance, privacy, rho)
 
 
-def calibrate_laplace(sensitivity: int, privacy: PureDP) -> Calibrated:
+@dataclass(frozen=True)
+class LatticeNoise(Calibrated):
+    """Noise on multiples of a step; ``sampler`` holds that of the quotients, step by step."""
+
+    def add_to(self, true_values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Add the noise to the values divided by their steps; then clamp the products to 62 bits.
+
+        The values are multiples of their steps, unless they were clamped. Rounding those down to
+        the next multiple is clamping too, at an end that is a multiple.
+        """
+        law = self.law
+        assert isinstance(law, LatticeLaw)  # noqa: S101 - by construction
+        steps = np.broadcast_to(np.array(law.steps, dtype=np.int64), true_values.shape)
+        noisy = np.empty_like(true_values)
+        for step, sampler in self.sampler.items():
+            places = np.flatnonzero(steps == step)
+            part = Calibrated(law, self.privacy, self.loss, sampler)
+            quotients = part.add_to(true_values[places] // step)
+            most = LARGEST_DISTANCE // step
+            noisy[places] = np.clip(quotients, -most, most) * step
+        return noisy
+
+
+def calibrate_laplace(
+    sensitivity: int, privacy: PureDP, divisors: NDArray[np.int64] | None = None
+) -> Calibrated:
     """Discrete Laplace noise on integers that one unit moves by ``sensitivity`` in L1.
+
+    ``divisors`` divide all values of each integer: where they are large beside the noise, it is
+    drawn on their multiples.
 
     >>> noise = calibrate_laplace(3, PureDP(Fraction(1, 10)))
     >>> noise.scale >= 30, noise.loss <= Fraction(1, 10)
@@ -143,7 +171,14 @@ def calibrate_laplace(sensitivity: int, privacy: PureDP) -> Calibrated:
     from opendp.metrics import l1_distance  # noqa: PLC0415
 
     space = _integer_vectors(), l1_distance(T="i64")
-    return _tightened(law, make_laplace, space, sensitivity, privacy, privacy.epsilon)
+    fine = _tightened(law, make_laplace, space, sensitivity, privacy, privacy.epsilon)
+    law = fine.law if divisors is None else on_lattices(fine.law, divisors)
+    if not isinstance(law, LatticeLaw):
+        return fine
+    # Rounded up, so that step times scale is at least the scale on the integers.
+    scales = {step: upward_float(Fraction(law.scale) / step) for step in set(law.steps)}
+    samplers = {step: make_laplace(*space, scale=scale) for step, scale in scales.items()}
+    return LatticeNoise(law, privacy, fine.loss, samplers)
 
 
 def laplace_scale(sensitivity: int, epsilon: Fraction) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,14 @@ from scipy.special import gammainc, gammaincinv
 
 from lrm.errors import BudgetError
 from lrm.privacy.bodies.base import Body
+from lrm.privacy.bodies.patterns import (
+    MOST_RATE,
+    draw_pattern,
+    pattern_variance,
+    simulate_patterns,
+)
 from lrm.privacy.budget import PureDP
-from lrm.privacy.laws import NoiseLaw
+from lrm.privacy.laws import COARSE, NoiseLaw
 from lrm.privacy.noise import LARGEST_SCALE, Calibrated, laplace_scale
 
 __all__ = ["ShapedLaw", "ShapedNoise", "calibrate_shaped"]
@@ -31,6 +37,9 @@ LIMIT = 1 << 62
 
 STEP, CLASSES = 0.002, 7000
 """Relative width of the classes into which sizes of directions are put, and their number."""
+
+DRAWS, ROUNDING = 1 << 17, 1e-6
+"""Simulated draws on a lattice, and what is added to whole steps, in steps."""
 
 ERRORS = 3.0
 """Standard errors of the simulated coverage by which half-widths are wider than estimated."""
@@ -48,19 +57,66 @@ class ShapedLaw(NoiseLaw):
         The body K.
     sensitivity
         The sensitivity Δ that the scale is relative to.
+    lattice
+        The noise consists of multiples of this; 0 where it is rounded to all integers.
     """
 
     body: Body
     sensitivity: int
+    lattice: int = 0
 
     @property
     def distribution(self) -> str:
-        return "shaped"
+        return "shaped on a lattice" if self.lattice else "shaped"
 
     @property
+    def steps(self) -> tuple[int, ...]:
+        return (max(self.lattice, 1),)
+
+    @property
+    def fine(self) -> ShapedLaw:
+        return replace(self, lattice=0)
+
+    def on_lattice(self, divisors: NDArray[np.int64]) -> ShapedLaw:
+        """The law of the same scale on the lattice of yes/no counts, where that is coarse."""
+        unit = self.body.pattern_unit
+        if not unit or not COARSE <= self._rate <= MOST_RATE or np.any(divisors % unit):
+            return self.fine
+        return replace(self, lattice=unit)
+
+    @property
+    def _rate(self) -> Fraction:
+        """The probability of a vector falls by e^−rate with each unit of its norm."""
+        return self.sensitivity / Fraction(self.scale)
+
+    @cached_property
+    def _variance_ratio(self) -> float:
+        """Variances on the lattice relative to those on all integers, the same for all answers."""
+        if not self.lattice:
+            return 1.0
+        k, rate = self.body.size, float(self._rate)
+        return pattern_variance(k, rate) * 6.0 * rate**2 / ((k + 2.0) * (k + 3.0))
+
+    @cached_property
+    def _covariance(self) -> Floats:
+        """Covariance of the noise on the integers."""
+        ratio = self._variance_ratio * (self.scale / self.sensitivity) ** 2
+        return np.asarray(self.body.covariance * ratio)
+
+    @cached_property
+    def _simulated(self) -> Floats:
+        """Simulated noise on the lattice, always the same."""
+        rng = np.random.default_rng(25)
+        return simulate_patterns(self.body.size, float(self._rate), DRAWS, rng) * self.lattice
+
+    @cached_property
     def variance(self) -> float:
-        """That of Laplace noise of the same scale: what `Reconstruction` norms are relative to."""
-        return 2.0 * self.scale**2
+        """That of Laplace noise, less what a lattice saves: what norms of rows are relative to."""
+        return 2.0 * self.scale**2 * self._variance_ratio
+
+    @property
+    def smooth(self) -> bool:
+        return not self.lattice
 
     @property
     def independent(self) -> bool:
@@ -69,9 +125,8 @@ class ShapedLaw(NoiseLaw):
     def covariance(self, weights: Floats, counts: Floats | None = None) -> Floats:
         """Covariance of ``weights @ noise`` for groups × inputs × measurements, each once."""
         del counts
-        noise_covariance = self.body.covariance * (self.scale / self.sensitivity) ** 2
         return np.asarray(
-            np.matmul(np.matmul(weights, noise_covariance), weights.transpose(0, 2, 1))
+            np.matmul(np.matmul(weights, self._covariance), weights.transpose(0, 2, 1))
         )
 
     def half_widths(self, weights: Floats, confidence: float) -> Floats:
@@ -83,7 +138,11 @@ class ShapedLaw(NoiseLaw):
         errors are added. The sizes |b·d| are made to have the mean square that the covariance
         gives them, which is known better than by their sample. Rounding to integers moves an
         answer by at most half the sum of |b|.
+
+        On a lattice it is one of the ordered sizes of simulated draws.
         """
+        if self.lattice:
+            return self._simulated_half_widths(weights, confidence)
         size = self.scale / self.sensitivity
         widths = np.empty(len(weights))
         rounding = 0.5 * np.abs(weights).sum(axis=1)
@@ -102,6 +161,19 @@ class ShapedLaw(NoiseLaw):
             ]
         return np.asarray(widths * size + rounding)
 
+    def _simulated_half_widths(self, weights: Floats, confidence: float) -> Floats:
+        errors = ERRORS * math.sqrt(confidence * (1.0 - confidence) / DRAWS)
+        place = math.ceil((DRAWS + 1) * min(confidence + errors, 1.0))
+        if place > DRAWS:  # too few draws for so large a confidence
+            return self.widest_half_widths(weights[:, None], confidence)[:, 0]
+        widths = np.empty(len(weights))
+        for row, row_weights in enumerate(weights):
+            sizes = np.abs(self._simulated @ row_weights)
+            widths[row] = np.partition(sizes, place - 1)[place - 1]
+        # Answers from whole steps have rounding errors.
+        rounding = ROUNDING * self.lattice * np.abs(weights).max(axis=1, initial=0.0)
+        return np.asarray(widths + rounding)
+
     def widest_half_widths(self, weights: Floats, confidence: float) -> Floats:
         """Half-widths from standard deviations alone, for groups × inputs × measurements.
 
@@ -109,8 +181,9 @@ class ShapedLaw(NoiseLaw):
         and 0 at 0. If it is a at h, then ``P(|S| ≥ t) ≥ exp(−a·t/h)`` up to h, and the variance
         is at least ``∫_0^h 2t·exp(−a·t/h) dt = 2h²·(1 − (1 + a)·e^−a)/a²``.
         """
-        noise_covariance = self.body.covariance * (self.scale / self.sensitivity) ** 2
-        squares = np.einsum("gkc,cd,gkd->gk", weights, noise_covariance, weights, optimize=True)
+        squares = np.einsum("gkc,cd,gkd->gk", weights, self._covariance, weights, optimize=True)
+        if self.lattice:  # Chebyshev's inequality
+            return np.asarray(np.sqrt(np.maximum(squares, 0.0) / (1.0 - confidence)))
         a = -math.log1p(-confidence)
         ratio = a / math.sqrt(2.0 * (1.0 - (1.0 + a) * math.exp(-a)))
         rounding = 0.5 * np.abs(weights).sum(axis=2)
@@ -170,6 +243,9 @@ class ShapedNoise(Calibrated):
     def _draw(self) -> list[int]:
         law = self.law
         assert isinstance(law, ShapedLaw)  # noqa: S101 - by construction
+        if law.lattice:
+            rate = law.sensitivity / Fraction(law.scale)
+            return [law.lattice * w for w in draw_pattern(law.body.size, rate)]
         return law.body.draw(Fraction(law.scale) / law.sensitivity)
 
     def drawn(self) -> ShapedNoise:
@@ -182,18 +258,24 @@ class ShapedNoise(Calibrated):
         of the body than those of neighbours may be.
         """
         noise = self.sampler.pop() if self.sampler else self._draw()
+        (step,) = self.law.steps
+        most = LIMIT // step * step
         sums = (int(x) + z for x, z in zip(true_values.tolist(), noise, strict=True))
-        return np.array([max(-LIMIT, min(LIMIT, x)) for x in sums], dtype=np.int64)
+        return np.array([max(-most, min(most, x)) for x in sums], dtype=np.int64)
 
 
-def calibrate_shaped(body: Body, sensitivity: int, factor: int, privacy: PureDP) -> ShapedNoise:
+def calibrate_shaped(
+    body: Body, sensitivity: int, factor: int, privacy: PureDP, divisors: NDArray[np.int64]
+) -> ShapedNoise:
     """Noise for a unit that counts for ``factor`` records, each of which moves by norm 1 at most.
 
     The scale is a float64 that is rounded up; the noise has exactly this scale, and its loss is
     ``Δ·factor/scale``.
 
     >>> from lrm.privacy.bodies.tables import Tables
-    >>> noise = calibrate_shaped(Tables((2, 2), (True, True), 1), 1, 3, PureDP(Fraction(1, 10)))
+    >>> noise = calibrate_shaped(
+    ...     Tables((2, 2), (True, True), 1), 1, 3, PureDP(Fraction(1, 10)), np.ones(1, dtype=int)
+    ... )
     >>> noise.scale, noise.loss
     (30.0, Fraction(1, 10))
     """
@@ -203,5 +285,5 @@ def calibrate_shaped(body: Body, sensitivity: int, factor: int, privacy: PureDP)
             "with this plan, so small an epsilon needs noise that does not fit 64-bit integers; "
             "use a larger epsilon, or plan with a larger max_records"
         )
-    law = ShapedLaw("shaped", scale, body, sensitivity)
+    law = ShapedLaw("shaped", scale, body, sensitivity).on_lattice(divisors)
     return ShapedNoise(law, privacy, Fraction(sensitivity * factor) / Fraction(scale), None)

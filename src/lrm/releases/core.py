@@ -133,6 +133,8 @@ class Release:
             )
         values.flags.writeable = False
         object.__setattr__(self, "noisy_measurements", values)
+        if np.any(values % np.array(self.accuracy.law.steps)):
+            raise BudgetError("the measurements are not multiples of the steps of their noise")
 
     def _check_noise(self) -> None:
         """Refuse noise that is not what the guarantee needs, for this plan and this unit."""
@@ -202,7 +204,10 @@ class Release:
     def accuracy(self) -> Accuracy:
         """Errors and intervals of the answers: of the noise that was drawn, at its real scale."""
         planned = self.plan.accuracy(self.privacy, self.unit)
-        return replace(planned, law=replace(planned.law, scale=self.scale))
+        law = replace(planned.law, scale=self.scale)
+        if not self.distribution.endswith(law.distribution):
+            law = law.fine  # of an older release
+        return replace(planned, law=law, reconstruction=self.plan.reconstruction_map)
 
     @property
     def standard_errors(self) -> Floats:

@@ -17,14 +17,26 @@ from scipy.optimize import minimize
 from lrm.exact.shaped import whitening
 from lrm.maps.linear import Floats
 from lrm.privacy.bodies.base import Body
+from lrm.privacy.bodies.cube import Cube
 from lrm.privacy.bodies.sums import WHOLE, Groups
 from lrm.privacy.bodies.tables import Tables
 from lrm.strategies.base import Problem
 
-__all__ = ["GroupErrors", "Table", "TableGroups", "tables_of"]
+__all__ = ["CubeSides", "GroupErrors", "Table", "TableGroups", "tables_of"]
 
 LISTED_PARTITIONS = 6
 """Tables up to which all partitions into groups are tried."""
+
+
+@dataclass(frozen=True)
+class CubeSides:
+    """Rows of 0 and 1, all of which a replaced record may move."""
+
+    count: int
+
+    def body(self, unit: int) -> Body:
+        """The cube that holds half of what is moved, where one record counts for ``unit``."""
+        return Cube(self.count, unit // 2)
 
 
 @dataclass(frozen=True)

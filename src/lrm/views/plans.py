@@ -13,6 +13,7 @@ from lrm.accuracy import Accuracy
 from lrm.plans import Plan
 from lrm.privacy.amounts import spell_amount
 from lrm.privacy.budget import ApproxDP, PureDP, unit_privacy, zcdp_of
+from lrm.privacy.laws import LatticeLaw
 from lrm.spelling import many, number, ratio, seconds
 from lrm.views.blocks import Block, Prose, plain_table
 from lrm.views.derived import expected_facts
@@ -232,6 +233,10 @@ def error_lines(plan: Plan, expected: Accuracy) -> Lines:
     if isinstance(privacy, ApproxDP):
         rho = spell_amount(zcdp_of(privacy).rho, "up")
         lines.append(("", f"by Gaussian noise for rho {rho}, which a ledger is charged"))
+    if isinstance(expected.law, LatticeLaw):
+        steps = np.broadcast_to(expected.law.steps, plan.measurement_count)
+        lattices = f"{int((steps > 1).sum()):,} of {plan.measurement_count:,} measurements"
+        lines.append(("noise", f"on multiples of the weight of {lattices}"))
     return lines
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.accuracy import Accuracy
+from lrm.exact.protocols import Reconstruction
 from lrm.maps.linear import Floats
 from lrm.plans import Plan
 from lrm.privacy.budget import Privacy, PureDP, zcdp_of
@@ -50,13 +51,13 @@ BLOCK = 1 << 20
 EXACT_ROWS = 80
 """Intervals that are computed for each guarantee anew."""
 
-SMOOTH = 1000.0
-"""Steps of a noise's deviation from which on its law only changes in scale."""
-
 COUNTS = "counts"
 """What the counts of a statement are called that has other answers too."""
 
 Kind = Literal["count", "sum", "derived"]
+
+Norms = tuple[Floats, Floats, list[int], Floats]
+"""By part: the typical and the largest norm, a query of about the typical, its norm."""
 
 
 class Rows(NamedTuple):
@@ -283,12 +284,20 @@ class StatementErrors:
             self._even = {id(one): ratio for one, ratio in pairs}
 
     @cached_property
-    def _norms(self) -> tuple[Floats, Floats, list[int], Floats]:
-        """By part: the typical and the largest norm, a query of about the typical, its norm."""
+    def _plain_norms(self) -> Norms:
+        return self._norms_of(self.plan.reconstruction_map)
+
+    def _norms(self, accuracy: Accuracy) -> Norms:
+        """Computed once where the noise has one variance, whatever that is."""
+        if accuracy.law.ratios is None:
+            return self._plain_norms
+        return self._norms_of(accuracy.reconstruction)
+
+    def _norms_of(self, reconstruction: Reconstruction) -> Norms:
         typical, largest, places, near_norms = [], [], [], []
         for part in self.parts:
             square, count, most, near = 0.0, 0, 0.0, (part.rows[0].start, 0.0)
-            for start, norms, scale in self._blocks(part):
+            for start, norms, scale in _blocks(part, reconstruction):
                 square += float(((norms * scale) ** 2).sum())
                 count += len(norms)
                 most = max(most, float(norms.max()) * scale)
@@ -302,19 +311,15 @@ class StatementErrors:
             near_norms.append(near[1])
         return np.array(typical), np.array(largest), places, np.array(near_norms)
 
-    def _blocks(self, part: Part) -> Iterator[tuple[int, Floats, float]]:
-        """Norms of rows of the reconstruction, in blocks that can be held."""
-        squared_norms = self.plan.reconstruction_map.squared_norms
-        for first, last, scale in part.rows:
-            for start in range(first, last, BLOCK):
-                norms = np.sqrt(squared_norms(start, min(start + BLOCK, last)))
-                yield start, norms, scale
+    def largest(self, accuracy: Accuracy) -> Floats:
+        """The largest standard error of each part."""
+        return self._norms(accuracy)[1] * accuracy.deviation
 
     def at(self, accuracy: Accuracy, confidence: float = 0.95) -> list[StatementError]:
         """The errors at the guarantee of ``accuracy``."""
         if not self.parts:
             return []
-        typical, largest, places, near_norms = self._norms
+        typical, largest, places, near_norms = self._norms(accuracy)
         wider = np.divide(typical, near_norms, out=np.zeros(len(near_norms)), where=near_norms > 0)
         wider[np.isclose(wider, 1.0, rtol=1e-9)] = 1.0
         halves = self.half_widths(accuracy, confidence, places) * wider
@@ -327,12 +332,20 @@ class StatementErrors:
 
     def half_widths(self, accuracy: Accuracy, confidence: float, rows: list[int]) -> Floats:
         """Half of each interval; many of them by the shape of the noise, computed once."""
-        if len(rows) <= EXACT_ROWS or accuracy.law.deviation < SMOOTH:
+        if len(rows) <= EXACT_ROWS or not accuracy.law.smooth:
             return accuracy.half_widths(confidence, rows)
         if confidence not in self._ratios:
             exact = accuracy.half_widths(confidence, rows)
             self._ratios = {confidence: exact / accuracy.deviation}
         return self._ratios[confidence] * accuracy.deviation
+
+
+def _blocks(part: Part, reconstruction: Reconstruction) -> Iterator[tuple[int, Floats, float]]:
+    """Norms of rows of the reconstruction, in blocks that can be held."""
+    for first, last, scale in part.rows:
+        for start in range(first, last, BLOCK):
+            norms = np.sqrt(reconstruction.squared_norms(start, min(start + BLOCK, last)))
+            yield start, norms, scale
 
 
 def statement_facts(errors: Sequence[StatementError]) -> list[dict[str, Any]]:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import threading
 from dataclasses import asdict
+from fractions import Fraction
 from functools import cached_property
 
+from lrm.accuracy import amount_for_error
 from lrm.errors import BudgetError, UsageError
 from lrm.maps.linear import Floats
 from lrm.plans import Plan
 from lrm.plans.comparison import Comparison, Outcome, SideBySide
 from lrm.privacy.amounts import spell_amount
-from lrm.privacy.budget import Privacy, unit_privacy
+from lrm.privacy.budget import ZCDP, Privacy, PureDP, unit_privacy
 from lrm.views.baselines import baseline_table, errors_by_mechanism
 from lrm.views.blocks import Block, Prose, Table
 from lrm.views.comparisons import advice, side_by_side_facts
 from lrm.views.plans import worst_blocks
-from lrm.views.statement_errors import StatementError, StatementErrors
+from lrm.views.statement_errors import StatementError, StatementErrors, comparable_rows
 
 __all__ = ["Rated", "advice_between", "inverse", "tolerated"]
 
@@ -37,6 +39,20 @@ class Rated:
         with self._lock:
             return self._statements.at(self.plan.accuracy(privacy), confidence)
 
+    def privacy_for(self, statement: str, target: float) -> PureDP | ZCDP:
+        """The least amount with which no answer of a statement has a larger standard error."""
+        promise = ZCDP if self.plan.noise == "gaussian" else PureDP
+        names = [part.statement.name for part in self._statements.parts]
+
+        def error_at(amount: Fraction) -> float:
+            return float(self._statements.largest(self.plan.accuracy(promise(amount)))[place])
+
+        with self._lock:
+            place = names.index(statement) if statement in names else None
+            if place is None or not error_at(Fraction(1)):
+                raise BudgetError("the answers of this statement have no error at any amount")
+            return promise(amount_for_error(error_at, target))
+
     def worst(self, privacy: Privacy, confidence: float) -> Block:
         """The answers of largest error, one by one."""
         accuracy = self.plan.accuracy(privacy)
@@ -52,6 +68,8 @@ class Rated:
         scale = self.plan.accuracy(privacy).ideal_deviation(1.0) / unit.ideal_deviation(1.0)
         with self._lock:
             scaled = {name: errors * scale for name, errors in self._rivals.items()}
+        _, rows = comparable_rows(self.plan.workload)
+        scaled[self.plan.mechanism] = self.plan.accuracy(privacy).standard_errors[rows]
         return baseline_table(self.plan, scaled, privacy.symbols)
 
 
@@ -79,14 +97,7 @@ def inverse(rated: Rated, target: float, statement: int | None) -> dict[str, str
         tables = plan.workload.tables
         if not 0 <= statement < len(tables):
             raise UsageError("the plan has no such statement; wait until the batch is planned")
-        unit = plan.accuracy(unit_privacy(plan.noise))
-        name = tables[statement].name
-        errors = [
-            error for error in rated.at(unit.privacy, 0.95) if error.part.statement.name == name
-        ]
-        if not errors or not errors[0].largest:
-            raise BudgetError("the answers of this statement have no error at any amount")
-        privacy = plan.privacy_for(unit.squared_error * (target / errors[0].largest) ** 2)
+        privacy = rated.privacy_for(tables[statement].name, target)
     return _amount(privacy)
 
 

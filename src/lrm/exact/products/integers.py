@@ -12,10 +12,11 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
-from lrm.exact.integers import IntegerBasis
+from lrm.exact.integers import IntegerBasis, row_divisors
 from lrm.exact.products.basis import AnyBasis, Basis
 from lrm.exact.products.residuals import RealResidual
 
@@ -144,6 +145,12 @@ class MarginalBasis:
             if len(self.rows)
             else diagonal_part
         )
+
+    def row_divisors(self) -> Integers:
+        """The diagonal, and what divides each of the rows."""
+        if not len(self.rows) and np.all(self.diagonal == self.diagonal[0]):
+            return self.diagonal[:1]
+        return np.concatenate([self.diagonal, row_divisors(sp.csr_array(self.rows))])
 
     def dense(self) -> Integers:
         """S as an array."""

@@ -23,6 +23,10 @@ DIRECTIONS, ENTRIES = 1 << 15, 1 << 22
 numbers in all of them."""
 
 
+MOST_COLUMNS = 256
+"""Different columns whose differences are looked at: some 33,000."""
+
+
 class Body(ABC):
     """A symmetric convex body K in the coordinates of the measured integers.
 
@@ -59,6 +63,17 @@ class Body(ABC):
     def holds(self, columns: Integers) -> bool:
         """Whether every column of an integer matrix has norm at most 1: exact."""
         return all(self.gauge([int(x) for x in column]) <= 1 for column in columns.T)
+
+    def holds_differences(self, columns: Integers) -> bool:
+        """Whether the difference of any two columns, or of one and 0, has norm at most 2: exact.
+
+        False where the columns are too many, or where a difference is odd.
+        """
+        moves = np.unique(np.column_stack([columns, np.zeros(len(columns), np.int64)]), axis=1)
+        if moves.shape[1] > MOST_COLUMNS or np.any(moves % 2):
+            return False
+        first, second = np.triu_indices(moves.shape[1], 1)
+        return self.holds(np.unique((moves[:, first] - moves[:, second]) // 2, axis=1))
 
     @abstractmethod
     def draw(self, scale: Fraction, bits: Bits = SYSTEM) -> list[int]:
@@ -107,6 +122,11 @@ class Body(ABC):
         That is two standard errors of the standard deviation.
         """
         return 0.0
+
+    @property
+    def pattern_unit(self) -> int:
+        """What one record counts for in the hull of yes/no patterns; 0 for other bodies."""
+        return 0
 
     @property
     @abstractmethod

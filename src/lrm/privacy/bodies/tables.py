@@ -261,6 +261,10 @@ class Tables(Body):
         return values @ self._spread().T * float(self.unit), above + below
 
     @property
+    def pattern_unit(self) -> int:
+        return self.unit if max(self.sizes) == 1 and not self.has_total else 0
+
+    @property
     def words(self) -> str:
         if not self.has_total and len(self.sizes) == 1:
             return f"independent Laplace noise on {self.size} cells"
