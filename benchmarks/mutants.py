@@ -47,6 +47,8 @@ TESTS = {
         f"privacy/bodies/{name}.py": ["shaped/test_split_hulls.py", "shaped/test_bodies.py"]
         for name in ("gauges", "sampling", "split")
     },
+    "privacy/bodies/cube.py": ["shaped/test_bodies.py", "shaped/test_replaced.py"],
+    "privacy/bodies/patterns.py": ["shaped/test_pattern_noise.py"],
     "privacy/unit.py": ["privacy/test_unit.py", "ledger/test_units.py"],
     "ledger/core.py": ["ledger/test_ledger.py", "ledger/test_units.py"],
     "ledger/entries.py": ["ledger/test_ledger.py", "ledger/test_tampering.py"],

@@ -1,6 +1,6 @@
 """Shaped noise beside the best Laplace strategy: ``python -m benchmarks shaped [--only TEXT]``.
 
-Errors are half of the expected total squared error at ε = 1. ``reference`` is the least error that
+Errors are half of the expected total squared error at ε = 1, without lattices. ``reference`` is the least error that
 is known from other implementations: of the hull of the columns, or of that with free points. Of
 exact draws and of simulated ones it prints the squared error as a share of that stated, and how
 many answers are within their 95 % intervals.
@@ -190,7 +190,7 @@ def planned(batch: Floats | Workload, effort: Effort) -> tuple[Plan, float, floa
     began = time.process_time()
     pure = lrm.plan(batch, objective="total", effort=effort)
     seconds = time.process_time() - began
-    return pure, laplace.expected_squared_error(1) / 2, seconds
+    return pure, laplace.strategy_error, seconds
 
 
 def simulated(body: Body) -> Floats:
@@ -215,8 +215,9 @@ def drawn(body: Body, seconds: float) -> tuple[Floats, float]:
 def measured(plan: Plan, noise: Floats) -> tuple[float, float]:
     """The total squared error of some draws beside that stated, and the coverage of intervals."""
     answers = plan.reconstruction_map.apply(noise.T * 2.0**-plan.measured.bits).T
-    ratio = float((answers**2).sum(axis=1).mean()) / plan.expected_squared_error(1)
-    return ratio, float((np.abs(answers) <= plan.half_widths(1, COVERAGE)).mean())
+    stated = plan.accuracy(plan.privacy(1)).nominal  # bodies draw noise on all integers
+    ratio = float((answers**2).sum(axis=1).mean()) / stated.squared_error
+    return ratio, float((np.abs(answers) <= stated.half_widths(COVERAGE)).mean())
 
 
 def main() -> None:
@@ -236,7 +237,7 @@ def main() -> None:
             continue
         for effort in chosen.effort or ["quick", "normal"]:
             plan, laplace, seconds = planned(build(), effort)
-            error, body = plan.expected_squared_error(1) / 2, plan.measured.body
+            error, body = plan.strategy_error, plan.measured.body
             row = f"{name:24}{effort:>9}{laplace:11.2f}{error:11.2f}{reference:11.2f}"
             row += f"{error / reference:7.3f}{seconds:7.1f}"
             if body is not None:

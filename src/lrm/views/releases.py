@@ -133,7 +133,9 @@ def release_lines(release: Release) -> Lines:
     """What a release guarantees and how it was made, as text."""
     queries, cells = release.plan.workload.shape
     bits = release.plan.bits
-    measured = f"{release.plan.measurement_count:,} measurements in steps of 2^-{bits}"
+    measured = f"{release.plan.measurement_count:,} measurements"
+    if release.accuracy.law.steps == (1,):
+        measured += f" in steps of 2^-{bits}"
     lines = [
         ("guarantee", release.stated["guarantee"]),
         ("queries", f"{queries:,} over {cells:,} cells, by {mechanism_words(release.plan)}"),
