@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -101,6 +101,14 @@ class Accuracy:
         if ratios is not None:
             weighed = WeighedReconstruction(self.reconstruction, ratios)
             object.__setattr__(self, "reconstruction", weighed)
+
+    @property
+    def nominal(self) -> Accuracy:
+        """The same for noise on all integers, whose errors at any two ε have one ratio."""
+        plain = self.reconstruction
+        if isinstance(plain, WeighedReconstruction):
+            plain = plain.plain
+        return replace(self, law=self.law.fine, reconstruction=plain)
 
     @property
     def deviation(self) -> float:

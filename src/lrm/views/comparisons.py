@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from lrm.errors import BudgetError, FileFormatError
 from lrm.files.json_text import parse_json
-from lrm.plans.core import Plan
 from lrm.privacy.amounts import equation, parse_amount
 from lrm.privacy.budget import (
     LEAST_DELTA,
@@ -45,18 +44,10 @@ __all__ = [
 ]
 
 
-def _saved(plan: Plan, privacy: Privacy) -> float:
-    """The error relative to that of noise on all integers: 1, or less where noise is on lattices."""
-    accuracy = plan.accuracy(privacy)
-    plain = replace(accuracy, law=accuracy.law.fine, reconstruction=plan.reconstruction_map)
-    return accuracy.squared_error / plain.squared_error if plain.squared_error > 0 else 1.0
-
-
 def comparison_facts(result: Comparison, privacy: Privacy | None = None) -> dict[str, Any]:
     """A comparison at a guarantee; at ε = 1 or ρ = 1 by default."""
     best = result.best.plan if result.best else None
     stated = privacy or unit_privacy("laplace" if best is None else best.noise)
-    saved = 1.0 if best is None else _saved(best, stated)
     rows: list[dict[str, Any]] = []
     for outcome in result.outcomes:
         plan = outcome.plan
@@ -66,8 +57,8 @@ def comparison_facts(result: Comparison, privacy: Privacy | None = None) -> dict
         rows.append(
             {
                 "mechanism": outcome.mechanism,
-                "expected_squared_error": plan.accuracy(stated).squared_error,
-                "ratio_to_best": result.ratio_to_best(outcome) * _saved(plan, stated) / saved,
+                "expected_squared_error": plan.accuracy(stated).nominal.squared_error,
+                "ratio_to_best": result.ratio_to_best(outcome),
                 "measurements": plan.measurement_count,
                 "sensitivity": plan.sensitivity,
                 "seconds": plan.details["seconds"],
@@ -81,7 +72,7 @@ def comparison_facts(result: Comparison, privacy: Privacy | None = None) -> dict
         "queries": best.workload.shape[0] if best else None,
         "cells": best.workload.shape[1] if best else None,
         "rank": best.workload_rank if best else None,
-        "lower_bound": best.accuracy(stated).lower_bound if best else None,
+        "lower_bound": best.accuracy(stated).nominal.lower_bound if best else None,
         "best": result.best.mechanism if result.best else None,
         "certificate": certificate(best) if best else None,
         "mechanisms": rows,
@@ -230,7 +221,7 @@ def advice(facts: Mapping[str, Any]) -> str:
 _READING = (
     "The error is the expected squared error, summed over the batch. Shorter bars are better.",
     "With Laplace noise it falls with the square of ε, with Gaussian noise in proportion to ρ.",
-    "Ratios between mechanisms of one noise hardly depend on the budget.",
+    "Ratios between mechanisms of one noise do not depend on the budget.",
     "The bound holds for every strategy that measures combinations of cells with such noise.",
 )
 

@@ -90,7 +90,7 @@ def _workload(workload: Workload) -> Document:
 
 
 def _plan(plan: Plan) -> Document:
-    accuracy = plan.accuracy(unit_privacy(plan.noise))
+    accuracy = plan.accuracy(unit_privacy(plan.noise)).nominal
     queries, cells = plan.workload.shape
     errors = StatementErrors(plan).at(accuracy)
     at = accuracy.privacy.symbols

@@ -46,9 +46,9 @@ PROVED = 1.0005
 
 
 def plan_facts(plan: Plan) -> dict[str, Any]:
-    """What a plan tells, errors at ε = 1 or ρ = 1."""
+    """What a plan tells, errors at ε = 1 or ρ = 1 before what lattices save."""
     queries, cells = plan.workload.shape
-    expected = plan.accuracy(unit_privacy(plan.noise))
+    expected = plan.accuracy(unit_privacy(plan.noise)).nominal
     details = ("seconds", "timings", "converged", "interrupted", "software")
     return {
         "mechanism": plan.mechanism,
@@ -113,7 +113,7 @@ def _typical_lines(plan: Plan) -> Lines:
     if plan.workload.shape[0] > EXPLICIT_QUERIES:
         return []
     (name, _), rows = comparable_rows(plan.workload)
-    errors = plan.accuracy(unit_privacy(plan.noise)).standard_errors[rows]
+    errors = plan.accuracy(unit_privacy(plan.noise)).nominal.standard_errors[rows]
     typical = math.sqrt(float((errors**2).mean())) if len(errors) else 0.0
     return [("", f"{number(typical)} root mean squared error of a {name}")]
 

@@ -60,7 +60,9 @@ class Rated:
 
     @cached_property
     def _rivals(self) -> dict[str, Floats]:
-        return errors_by_mechanism(self.plan, self.plan.accuracy(unit_privacy(self.plan.noise)))
+        return errors_by_mechanism(
+            self.plan, self.plan.accuracy(unit_privacy(self.plan.noise)).nominal
+        )
 
     def rivals(self, privacy: Privacy) -> Table:
         """Simpler mechanisms on the same batch at the same guarantee."""
