@@ -205,6 +205,20 @@ def test_half_widths_hold_by_listing_all_values(scale, confidence):
         assert below < confidence or confidence > 0.999
 
 
+def test_fine_terms_beside_coarse_ones_count_with_their_scale():
+    """Steps of one term may be 2^30 times those of another; both have the same scale."""
+    scale, weights = 2.0**30, np.array([[1.0, 1.0], [0.1, 1.0], [1.0, 1e-3]])
+    steps = np.array([2.0**30, 1.0])
+    half = lattice_half_widths(weights, scale, steps, 0.95) / scale
+    rng = np.random.default_rng(4)
+    k = rng.geometric(1 - np.exp(-1.0), 400_000) - rng.geometric(1 - np.exp(-1.0), 400_000)
+    fine = rng.laplace(size=400_000)
+    for row, width in zip(weights, half, strict=True):
+        sums = np.abs(row[0] * k + row[1] * fine)
+        exact = float(np.quantile(sums, 0.95))
+        assert 0.995 * exact <= width <= 1.03 * exact
+
+
 def test_derived_answers_use_the_steps():
     domain = lrm.Domain([lrm.Categories("g", ["a", "b", "c"])], "t")
     text = "SELECT COUNT(*) FILTER (WHERE g = 'a') / COUNT(*) AS part FROM t"

@@ -82,7 +82,7 @@ def lattice_half_widths(
     widths = scale * laplace_sum_half_widths(weights, 1.0 - tail / 2.0, counts)
     if tail < LEAST_TAIL:
         return np.asarray(widths)
-    sizes = np.abs(weights) * steps
+    sizes = np.abs(weights) * scale
     shares = np.broadcast_to(steps / scale, sizes.shape)
     often = np.ones(sizes.shape) if counts is None else counts
     known: dict[bytes, float] = {}
@@ -98,7 +98,7 @@ def lattice_half_widths(
 
 
 def _terms(sizes: Floats, shares: Floats, often: Floats) -> Floats:
-    """Different terms, the largest first: a, x and how often it occurs."""
+    """Different terms, the largest first: their scale, x and how often they occur."""
     some = sizes > NEGLIGIBLE * sizes.max()
     rounded = np.round(sizes[some] / sizes.max(), DIGITS) * sizes.max()
     pairs, place = np.unique(np.stack([-rounded, shares[some]]), axis=1, return_inverse=True)
@@ -108,10 +108,11 @@ def _terms(sizes: Floats, shares: Floats, often: Floats) -> Floats:
 
 def _half_width(terms: Floats, confidence: float) -> float:
     """The half-width of the smoothed sum, and c; where S has one lattice, the value below."""
-    sizes, shares, times = terms
+    scales, shares, times = terms
+    sizes = scales * shares  # the steps of the sum, of fine terms far below their scale
     peaks = np.sinh(np.minimum(shares / 2.0, 300.0)) ** -2
     variance = float((times * sizes**2 * peaks).sum()) / 2.0
-    laplace = math.sqrt(2.0 * float((times * (sizes / shares) ** 2).sum()))
+    laplace = math.sqrt(2.0 * float((times * scales**2).sum()))
     # Nearly all of a sum of very coarse terms is 0: c must not vanish beside the steps.
     c: float = WIDTH * max(math.sqrt(variance), 0.25 * laplace)
     period: float = 2.0 * SPREAD * laplace
@@ -125,7 +126,7 @@ def _half_width(terms: Floats, confidence: float) -> float:
         for size, peak, count_of in zip(
             *(part[start : start + MOST_TERMS] for part in (sizes, peaks, times)), strict=True
         ):
-            factors = 1.0 + (0.5 * peak) * (1.0 - np.cos(size * angles[alive]))
+            factors = 1.0 + peak * np.sin(0.5 * size * angles[alive]) ** 2
             values[alive] /= factors if count_of == 1 else factors**count_of
         alive = alive[np.abs(values[alive]) > NEGLIGIBLE]
     covered = dst(values / k, type=1) / math.pi + k / count
