@@ -1,9 +1,9 @@
 """Shaped noise beside the best Laplace strategy: ``python -m benchmarks shaped [--only TEXT]``.
 
 Errors are half of the expected total squared error at ε = 1, without lattices. ``reference`` is
-the least error that is known from other implementations: of the hull of the columns, or of that with free points. Of
-exact draws and of simulated ones it prints the squared error as a share of that stated, and how
-many answers are within their 95 % intervals.
+the least error that is known from other implementations: of the hull of the columns, or of that
+with free points. Of exact draws and of simulated ones it prints the squared error as a share of
+that stated, and how many answers are within their 95 % intervals.
 """
 
 from __future__ import annotations
