@@ -17,9 +17,10 @@ from lrm.plans.noises import choose_noise
 def test_few_answers_are_better_with_pure_noise():
     choice = choose_noise(np.eye(4), 1, "1e-6", effort="quick")
     assert choice.best is choice.pure
-    # One count each: √2/ε for Laplace noise.
+    # One count each: Laplace noise on whole numbers, of variance 2q/(1 − q)² with q = e^−ε.
     gaussian = choice.gaussian.standard_errors(1, delta="1e-6")[0]
-    assert choice.ratio == pytest.approx(gaussian / math.sqrt(2), rel=1e-6)
+    laplace = math.sqrt(0.5) / math.sinh(0.5)
+    assert choice.ratio == pytest.approx(gaussian / laplace, rel=1e-6)
 
 
 def test_many_marginals_are_better_with_gaussian_noise():
