@@ -26,7 +26,7 @@ def simulated(plan, measurements):
     bits = plan.measured.bits
     values = np.round(np.asarray(measurements) * 2.0**bits).astype(np.int64)
     empty = np.zeros(plan.workload.shape[1], dtype=int)
-    return replace(lrm.release(plan, empty, epsilon=1), noisy_measurements=values)
+    return replace(lrm.release(plan, empty, epsilon="0.1"), noisy_measurements=values)
 
 
 def test_consistent_answers_add_up(plan):
