@@ -13,7 +13,7 @@ from lrm.files.writing import write_bytes
 from study.evidence import Results
 from study.grid import DATASETS, FIGURES, Figure
 
-__all__ = ["STYLE", "TITLES", "draw", "draw_figure", "readable_axis"]
+__all__ = ["STYLE", "TITLES", "draw", "draw_figure", "draw_shaped", "readable_axis"]
 
 INK, FAINT = "#1f2430", "#d5dbe3"
 TITLES = {
@@ -38,6 +38,7 @@ SERIES: dict[str, tuple[str, str, str]] = {
     "LRM": ("#c44e52", "^", "-"),
     "LRM relaxed": ("#4c72b0", "v", "-"),
     "best": ("#0b6e4f", "*", "-"),
+    "shaped": ("#d1007f", "d", "-"),
     "Gaussian": ("#6a51a3", "x", "--"),
 }
 """Colour, marker and dashes; each is distinguished in grey by its marker."""
@@ -102,6 +103,22 @@ def draw_figure(number: int, results: Results, folder: Path) -> Path:
             f"figure{number}", folder, (2, 3), lambda f, a: _one_mechanism(f, a, figure, results)
         )
     return draw(f"figure{number}", folder, (2, 2), lambda f, a: _mechanisms(f, a, figure, results))
+
+
+def draw_shaped(results: Results, folder: Path) -> Path:
+    """Draw figures 6, 8 and 9 with pure noise of low-rank strategies alone, for one data set."""
+    labels = ("LM", "LRM", "best", "shaped")
+
+    def paint(canvas: Any, axes: Any) -> None:
+        for panel, number in zip(axes.ravel(), (6, 8, 9), strict=True):
+            figure = FIGURES[number]
+            for label in labels:
+                _curve(panel, results, figure, label, name=label)
+            panel.set_title(f"Figure {number}")
+            _finish(panel, figure, results, "average squared error")
+        _legend(canvas, axes, labels)
+
+    return draw("shaped", folder, (1, 3), paint)
 
 
 def _one_mechanism(canvas: Any, axes: Any, figure: Figure, results: Results) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 from lrm.errors import UsageError
+from lrm.strategies.shaped import MOST_SPLIT
 from lrm.workload import Workload, families
 from study.scales import SCALES, Scale
 
@@ -75,7 +76,8 @@ class Mechanism:
     whole
         False for the paper's relaxed program, whose answers are biased.
     noise
-        ``"gaussian"`` promises (ε, δ) with δ = ``DELTA`` in place of pure ε.
+        ``"gaussian"`` promises (ε, δ) with δ = ``DELTA`` in place of pure ε; ``"pure"`` is noise
+        shaped to the batch, or Laplace noise where none is better.
     """
 
     label: str
@@ -97,6 +99,7 @@ MECHANISMS = (
     Mechanism("LRM", "lowrank"),
     Mechanism("LRM relaxed", "lowrank", whole=False),
     Mechanism("best", "best", anytime=True),
+    Mechanism("shaped", "best", anytime=True, noise="pure"),
     Mechanism("Gaussian", "best", anytime=True, noise="gaussian"),
 )
 """Every series; adding a line adds a series that figures can name."""
@@ -125,6 +128,8 @@ _ALL_EPSILONS = ("1", "0.1", "0.01")
 
 def _figure(number: int, varies: str, workload: str, caption: str, *, amm: bool = False) -> Figure:
     mechanisms = _WITH_AMM if amm else _BASELINES
+    if workload == "WRelated":  # the others have no low rank
+        mechanisms = (*mechanisms, "shaped")
     return Figure(number, varies, (workload,), mechanisms, DATASETS, ("0.1",), caption)
 
 
@@ -268,8 +273,10 @@ def _plan_spec(
     """The plan of one point, or None where the mechanism has none there."""
     if mechanism.name == "best":
         effort = ("effort", scale.effort)
-        gaussian = (("noise", "gaussian"),) if mechanism.noise == "gaussian" else ()
-        return PlanSpec(setting, "best", (effort, *gaussian))
+        if mechanism.noise == "pure" and setting.largest_rank > MOST_SPLIT:
+            return None  # no hull is tried
+        noise = () if mechanism.noise == "laplace" else (("noise", mechanism.noise),)
+        return PlanSpec(setting, "best", (effort, *noise))
     if mechanism.name != "lowrank":
         return PlanSpec(setting, mechanism.name)
     if mechanism.whole and ratio < 1:

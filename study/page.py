@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lrm.files.writing import write_text
+from lrm.strategies.shaped import MOST_SPLIT
 from study.claims import Judged, evaluate, promises
 from study.convergence import (
     Convergence,
@@ -18,7 +19,7 @@ from study.convergence import (
 )
 from study.costs import Costs
 from study.evidence import HOLDS, IN_PART, NOT, SO_FAR, UNTESTED, Results, is_loose
-from study.figures import draw_figure
+from study.figures import draw_figure, draw_shaped
 from study.grid import FIGURES, cases_of
 from study.rows import DONE, RowStore
 
@@ -37,6 +38,7 @@ _READING = (
     "on data. Gaussian noise guarantees (ε, 10⁻⁶) instead of pure ε, so it is not a baseline. "
     "Where the time of best is flat, its search reached the time limit."
 )
+_SHAPED = "Figures 6, 8 and 9 on the search log, with pure ε alone"
 _KEPT = {True: HOLDS, False: NOT, None: UNTESTED}
 
 
@@ -48,6 +50,8 @@ def plot_study(folder: Path) -> list[Path]:
     place.mkdir(parents=True, exist_ok=True)
     shown = sorted({row.figure for row in results.all_rows})
     paths = [draw_figure(number, results, place) for number in shown]
+    if any(row.label == "shaped" for row in results.rows):
+        paths.append(draw_shaped(results, place))
     if convergence is not None:
         paths.append(plot_convergence(convergence, place))
     index = folder / "index.md"
@@ -98,8 +102,9 @@ def _page(
         "`python -m study claims --json` prints the test, numbers and full reason of each claim.",
         _claims(judged),
         "## Figures",
-        _READING,
+        f"{_READING} {_about_shaped(results)}",
         *(_figure(path, left) for path in paths if path.stem.startswith("figure")),
+        *(_captioned(path.stem, _SHAPED) for path in paths if path.stem == "shaped"),
     ]
     if convergence is not None:
         parts += ["## Convergence and complexity", *_convergence(convergence, results)]
@@ -156,6 +161,15 @@ def _figure(path: Path, left: Sequence[_Left]) -> str:
     missing = sum(case.figure == number for case in left)
     without = f" Points without a result: {missing}." if missing else ""
     return _captioned(path.stem, f"Figure {number}. {FIGURES[number].caption}.{without}")
+
+
+def _about_shaped(results: Results) -> str:
+    has_points = any(case.label == "shaped" for case in cases_of(results.scale))
+    return (
+        "On WRelated the series shaped is best with noise shaped to the batch, which is pure ε too, "
+        f"where the rank is at most {MOST_SPLIT}, the largest for which hulls are tried"
+        + ("." if has_points else "; no batch of this scale has so low a rank.")
+    )
 
 
 def _convergence(result: Convergence, results: Results) -> list[str]:

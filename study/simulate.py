@@ -1,7 +1,7 @@
 """Simulated releases: fast noise from a seed, for studies alone, and stamped as such.
 
-The noise has the law of the real one (discrete Laplace on the integers that are measured)
-but comes from a seeded generator and floating-point arithmetic: it protects nobody.
+The noise has the law of the real one (on the integers that are measured) but comes from a
+seeded generator and floating-point arithmetic: it protects nobody.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from scipy.linalg import eigvalsh
 
 from lrm.plans import Plan
 from lrm.privacy.laws import NoiseLaw
+from lrm.privacy.shaped import ShapedLaw
 from lrm.releases import Release
+from study.shaped_noise import ShapedSpread, simulated_noise
 
 __all__ = [
     "Simulation",
@@ -91,6 +93,9 @@ def simulated_release(
     scale = law.scale
     if plan.noise == "laplace":
         noise = discrete_laplace(law, true_values.shape, rng)
+    elif isinstance(law, ShapedLaw):  # on all integers: no low-rank batch has a lattice
+        values = simulated_noise(law.body, rng) * (scale / law.sensitivity)
+        noise = np.rint(values).astype(np.int64)
     else:  # a rounded normal variable: σ is beyond 2^20 on a plan's integers
         noise = np.rint(rng.normal(0.0, scale, true_values.shape)).astype(np.int64)
     name = f"simulated {law.distribution}"
@@ -105,7 +110,7 @@ def simulate(  # noqa: PLR0913 - what a simulation consists of
     repetitions: int,
     rng: np.random.Generator,
     delta: str | None = None,
-    spread: Spread | None = None,
+    spread: Spread | ShapedSpread | None = None,
 ) -> Simulation:
     """Release ``repetitions`` times and compare the errors with their expectation.
 
@@ -121,6 +126,9 @@ def simulate(  # noqa: PLR0913 - what a simulation consists of
     bias = _bias(plan, true_values, exact)
     noise = plan.expected_squared_error(amount, delta=failure)
     known = error_spread(plan) if spread is None else spread
+    if isinstance(known, ShapedSpread):  # of an exact plan
+        low, high = (noise * limit for limit in known.limits(repetitions, FALSE_ALARM))
+        return Simulation(total / repetitions, noise, bias, low, high)
     # bias and noise: E|b + e|² = |b|² + E|e|², with a cross term of variance at most 4|b|²E|e|²
     deviation = math.hypot(noise * known.relative, 2 * math.sqrt(bias * noise))
     low, high = tolerance(noise + bias, deviation, known, repetitions)
@@ -155,13 +163,16 @@ class Spread:
     shares: NDArray[np.float64]
 
 
-def error_spread(plan: Plan) -> Spread:
+def error_spread(plan: Plan) -> Spread | ShapedSpread:
     """The spread of a plan's squared error, from its reconstruction.
 
     The error is ``ηᵀMη`` with ``M = BᵀB`` and independent η of kurtosis κ (6, normal: 3), so
     that ``Var = v²·((κ − 3)·Σ M_ii² + 2‖M‖_F²)`` and ``E = v·tr M``. The kurtosis of the discrete
     law exceeds 6 by one over its variance, which is beyond 2^20 on a plan's integers.
+    The noise of a body has a joint law of its own.
     """
+    if plan.measured.body is not None:
+        return ShapedSpread.of(plan, plan.measured.body)
     rows = [
         plan.reconstruction_map.rows(start, stop)
         for start, stop in plan.reconstruction_map.row_ranges()

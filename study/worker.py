@@ -26,6 +26,7 @@ from study.costs import Costs
 from study.data import Dataset, open_datasets
 from study.grid import DELTA, Case, PlanSpec
 from study.rows import DONE, FAILED, STOPPED, Row
+from study.shaped_noise import ShapedSpread
 from study.simulate import Spread, error_spread, simulate
 
 __all__ = ["Context", "OutOfTime", "Task", "failed_rows", "stopped_rows", "work"]
@@ -69,7 +70,9 @@ class Context:
 
     def limit_of(self, case: Case) -> float | None:
         """Seconds of CPU that the plan of a case may take."""
-        limits = [self.time_limit, self.search_limit if case.mechanism.anytime else None]
+        # Bodies are looked for after the Laplace strategy, which may take the whole search_limit.
+        searches = case.mechanism.anytime and case.mechanism.noise != "pure"
+        limits = [self.time_limit, self.search_limit if searches else None]
         return min((limit for limit in limits if limit is not None), default=None)
 
 
@@ -235,10 +238,12 @@ def _rows(case: Case, made: Plan, costs: _Costs, context: Context) -> list[Row]:
     ]
 
 
-def _measured(row: Row, case: Case, made: Plan, where: tuple[Dataset, str], spread: Spread) -> Row:
+def _measured(
+    row: Row, case: Case, made: Plan, where: tuple[Dataset, str], spread: Spread | ShapedSpread
+) -> Row:
     """Add what simulated releases on one data set at one ε show."""
     dataset, epsilon = where
-    delta = None if made.noise == "laplace" else DELTA
+    delta = DELTA if made.noise == "gaussian" else None
     # A seed of its own for every row, so that no two share their noise.
     seed = int(
         np.random.SeedSequence(

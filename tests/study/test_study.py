@@ -16,6 +16,8 @@ from scipy.stats import chi2
 
 from lrm.errors import CountsError, FileFormatError, StopSolver
 from lrm.plans.planner import plan
+from lrm.privacy.bodies.split import SplitHull
+from lrm.privacy.bodies.tables import Tables
 from study import worker
 from study.claim_list import CLAIMS
 from study.claims import SOLVER_TOLERANCE, best_ratios, evaluate, promises
@@ -26,6 +28,7 @@ from study.evidence import HOLDS, IN_PART, NOT, SO_FAR, UNTESTED, Results
 from study.grid import FIGURES, SCALES, PlanSpec, Setting, cases_of
 from study.rows import DONE, FAILED, STOPPED, RowStore
 from study.runner import run_cases
+from study.shaped_noise import ShapedSpread, simulated_noise
 from study.simulate import (
     FALSE_ALARM,
     error_spread,
@@ -45,7 +48,9 @@ def chosen_cases():
         cases = cases_of(TINY, [number])
         ends = {cases[0].x, cases[0 if number == 6 else -1].x}
         family = FIGURES[number].workloads[-1]
-        kept += [c for c in cases if c.x in ends and c.plan.setting.family == family]
+        chosen = [c for c in cases if c.x in ends and c.plan.setting.family == family]
+        # hulls of eight dimensions take seconds
+        kept += [c for c in chosen if c.label != "shaped" or c.plan.setting.s < 8]
     return kept
 
 
@@ -79,6 +84,24 @@ def test_the_grid_is_table_1_of_the_paper():
             share = case.x if varied == "s" else 0.5
             assert setting.s == round(share * min(setting.queries, setting.cells))
     assert not [c for c in cases if c.label == "AMM" and c.figure not in (4, 5, 6)]
+
+
+def test_shaped_noise_has_a_series_where_hulls_are_tried():
+    assert not [case for case in cases_of(SCALES["paper"]) if case.label == "shaped"]
+    quick = [case for case in cases_of(SCALES["quick"]) if case.label == "shaped"]
+    assert {case.figure for case in quick} == {6, 8, 9}
+    assert max(case.plan.setting.s for case in quick) == 19  # the next one is 22
+    assert [case.x for case in quick if case.figure == 9] == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+
+
+def test_the_series_of_shaped_noise_is_pure_and_never_above_best(finished):
+    rows = RowStore(finished).load()
+    laplace = {(r.figure, r.x, r.data): r.error_expected for r in rows if r.label == "best"}
+    shaped = [row for row in rows if row.label == "shaped"]
+    assert {row.noise for row in shaped} == {"laplace", "shaped"}  # rank 1: nothing is better
+    for row in shaped:
+        least = laplace[row.figure, row.x, row.data]
+        assert row.error_expected <= least * (0.9 if row.noise == "shaped" else 1 + 1e-6)
 
 
 def test_every_row_is_finished_and_says_what_it_is(finished):
@@ -126,10 +149,10 @@ def test_plotting_reads_stored_rows_and_computes_nothing(finished, monkeypatch):
     result = CliRunner().invoke(main, ["plot", "--out", str(finished), "--json"])
     assert result.exit_code == 0, result.output
     names = {Path(path).name for path in json.loads(result.stdout)["files"]}
-    for figure in [*(f"figure{number}" for number in DRAWN), "convergence"]:
+    for figure in [*(f"figure{number}" for number in DRAWN), "shaped", "convergence"]:
         assert f"{figure}.svg" in names
     page = (finished / "index.md").read_text(encoding="utf-8")
-    assert page.count("](figures/") == len(DRAWN) + 1
+    assert page.count("](figures/") == len(DRAWN) + 2
     for claim in CLAIMS:
         assert claim.sentence.split("'")[0][:30] in page
 
@@ -476,3 +499,25 @@ def test_the_upper_tolerance_is_rarely_passed_by_laplace_noise():
     assert np.mean(means) == pytest.approx(1.0, rel=0.01)
     assert np.count_nonzero(means > high) == 0
     assert np.count_nonzero(means > 1 + (high - 1) / 2) > 0  # and it is not out of the world
+
+
+def test_the_tolerance_of_shaped_noise_is_rarely_passed():
+    """The disc, whose directions all have the same error: the law of its squared error is known."""
+    spread, rng = ShapedSpread(2, np.array([1 / 6]), np.ones(1)), np.random.default_rng(5)
+    low, high = spread.limits(20, FALSE_ALARM)
+    means = np.square(rng.standard_gamma(2, size=(100_000, 20))).mean(axis=1) / 6
+    assert np.mean(means) == pytest.approx(1.0, rel=0.01)
+    assert np.count_nonzero((means < low) | (means > high)) == 0
+    often, seldom = spread.limits(20, 0.01)
+    assert 10 < np.count_nonzero(means < often) < 1000  # a bound, and not out of the world
+    assert 10 < np.count_nonzero(means > seldom) < 1000
+
+
+def test_noise_of_a_split_hull_is_not_from_the_sample_that_states_its_errors():
+    side = Tables((1,), (False,), 4)
+    hull = SplitHull(np.array([[4, 0], [0, 4], [3, 3]]), (side, side), (0, 1))
+    rng = np.random.default_rng(5)
+    draws = np.array([simulated_noise(hull, rng) for _ in range(2000)])
+    assert np.cov(draws.T) == pytest.approx(hull.covariance, rel=0.2)
+    slopes = hull.directions[:, 1] / hull.directions[:, 0]
+    assert not np.isin(draws[:, 1] / draws[:, 0], slopes).any()
