@@ -62,7 +62,7 @@ format: $(VENV)/.dev
 bench: $(VENV)/.dev  ## error and time ratios, side by side in one run
 	@$(BIN)/python -m benchmarks
 
-study: $(VENV)/.dev  ## the paper's experiments at an eighth of their size (four minutes), into build/study
+study: $(VENV)/.dev  ## the paper's experiments at an eighth of their size (five minutes), into build/study
 	@$(BIN)/python -m study run --scale quick --jobs 2
 	@$(BIN)/python -m study plot
 

@@ -245,4 +245,5 @@ def _legend(canvas: Any, axes: Any, order: Sequence[str]) -> None:
     shown = [name for name in order if name in named]
     if shown:
         handles = [named[name] for name in shown]
-        canvas.legend(handles, shown, loc="outside lower center", ncols=len(shown), frameon=False)
+        columns = len(shown) if len(shown) <= 8 else math.ceil(len(shown) / 2)
+        canvas.legend(handles, shown, loc="outside lower center", ncols=columns, frameon=False)

@@ -166,9 +166,9 @@ def _figure(path: Path, left: Sequence[_Left]) -> str:
 def _about_shaped(results: Results) -> str:
     has_points = any(case.label == "shaped" for case in cases_of(results.scale))
     return (
-        "On WRelated the series shaped is best with noise shaped to the batch, which is pure ε too, "
-        f"where the rank is at most {MOST_SPLIT}, the largest for which hulls are tried"
-        + ("." if has_points else "; no batch of this scale has so low a rank.")
+        "On WRelated the series shaped is best with noise shaped to the batch, which is pure "
+        f"ε too, where the rank is at most {MOST_SPLIT}, the largest for which hulls are tried"
+        + ("." if has_points else "; at this scale none has so low a rank.")
     )
 
 
