@@ -2,8 +2,8 @@
 
 >>> import lrm
 >>> plan = lrm.plan([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1]])
->>> round(plan.expected_squared_error(epsilon=1), 3)
-8.0
+>>> round(plan.expected_squared_error(epsilon="0.1"))
+800
 """
 
 from __future__ import annotations

@@ -260,7 +260,8 @@ def test_shaped_noise_is_drawn_before_anything_is_paid(ledger, monkeypatch):
 
 
 def test_noise_that_was_drawn_ahead_is_used_once():
-    noise = calibrate_shaped(Tables((9,), (False,), 1 << 20), 1, 1, PureDP(Fraction(1)))
+    body, any_values = Tables((9,), (False,), 1 << 20), np.ones(1, dtype=int)
+    noise = calibrate_shaped(body, 1, 1, PureDP(Fraction(1)), any_values)
     ready = noise.drawn()
     zeros = np.zeros(9, dtype=np.int64)
     draws = [ready.add_to(zeros), ready.add_to(zeros), noise.drawn().add_to(zeros)]

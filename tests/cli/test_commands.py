@@ -116,11 +116,11 @@ def test_explain_at_an_epsilon(run, run_json, plan_file):
     assert "paper's bound" not in result.stdout
     assert "paper's bound" in run("explain", plan_file, "--epsilon", "0.5", "--bound").stdout
     assert fits(result.stdout)
-    facts = run_json("explain", plan_file, "--epsilon", "0.5")
+    facts = run_json("explain", plan_file, "--epsilon", "0.1")
     plan = lrm.load_plan(plan_file)
-    assert facts["expected_squared_error"] == pytest.approx(16 / 0.25)
+    assert facts["expected_squared_error"] == pytest.approx(16 / 0.01)
     by_name = {row["name"]: row for row in facts["queries"]}
-    expected = dict(zip(plan.workload.names, plan.half_widths(0.5), strict=True))
+    expected = dict(zip(plan.workload.names, plan.half_widths("0.1"), strict=True))
     assert {name: row["half_width"] for name, row in by_name.items()} == pytest.approx(expected)
     errors = [row["standard_error"] for row in facts["queries"]]
     assert errors == sorted(errors, reverse=True)

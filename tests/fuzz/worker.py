@@ -89,14 +89,25 @@ def check_release(release, rng):
     if not release.simulated and plan.noise == "gaussian":
         square = plan.measured.squared_l2_sensitivity * factor**2
         assert square <= scale**2 * 2 * zcdp_of(release.privacy).rho
-    norms = np.sqrt(plan.reconstruction_map.row_squared_norms)
-    errors = norms * _deviation(plan.noise, release.scale) * 2.0**-plan.measured.bits
-    assert np.allclose(release.standard_errors, errors, rtol=1e-6)
+    assert np.allclose(release.standard_errors, _errors(release), rtol=1e-6)
     intervals = release.intervals(0.95)
     assert np.all(intervals[:, 0] <= release.answers)
     assert np.all(release.answers <= intervals[:, 1])
     summary_facts(release, 0.95)
     release_lines(release)
+
+
+def _errors(release):
+    """Standard errors of the answers, from the rows of B where the noise has a lattice."""
+    plan, unit = release.plan, 2.0**-release.plan.measured.bits
+    if not release.distribution.endswith("on lattices"):
+        norms = np.sqrt(plan.reconstruction_map.row_squared_norms)
+        return norms * _deviation(plan.noise, release.scale) * unit
+    steps = np.broadcast_to(np.array(release.accuracy.law.steps), plan.measurement_count)
+    assert not np.any(np.broadcast_to(plan.measured.divisors, steps.shape) % steps)
+    rows = plan.reconstruction_map.rows(0, plan.workload.shape[0])
+    deviations = [step * _deviation(plan.noise, release.scale / step) for step in steps.tolist()]
+    return np.sqrt(rows**2 @ np.square(deviations)) * unit
 
 
 def _deviation(noise, scale):

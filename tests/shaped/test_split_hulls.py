@@ -417,7 +417,7 @@ def test_a_draw_with_hopeless_acceptance_ends(monkeypatch):
     monkeypatch.setattr(split, "MOST_SECONDS", 0.5)
     with pytest.raises(ConvergenceError, match="takes too long to draw"):
         body.draw(Fraction(1))
-    noise = calibrate_shaped(body, 1, 1, PureDP(Fraction(1)))
+    noise = calibrate_shaped(body, 1, 1, PureDP(Fraction(1)), np.ones(1, dtype=int))
     with pytest.raises(ConvergenceError):
         noise.drawn()  # what a release does before it charges the budget
 

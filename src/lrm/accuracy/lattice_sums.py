@@ -127,7 +127,8 @@ def _half_width(terms: Floats, confidence: float) -> float:
             *(part[start : start + MOST_TERMS] for part in (sizes, peaks, times)), strict=True
         ):
             factors = 1.0 + peak * np.sin(0.5 * size * angles[alive]) ** 2
-            values[alive] /= factors if count_of == 1 else factors**count_of
+            with np.errstate(over="ignore"):  # there the sum has no part
+                values[alive] /= factors if count_of == 1 else factors**count_of
         alive = alive[np.abs(values[alive]) > NEGLIGIBLE]
     covered = dst(values / k, type=1) / math.pi + k / count
     wanted = min(confidence + SLACK, 1.0 - SLACK)

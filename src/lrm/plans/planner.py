@@ -115,8 +115,8 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
     --------
     >>> import lrm
     >>> both = lrm.plan([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1]], "noise-on-data")
-    >>> round(both.expected_squared_error(epsilon=1), 6)
-    16.0
+    >>> round(both.expected_squared_error(epsilon="0.1"))
+    1600
     """
     if noise not in NOISES:
         raise UsageError(f"noise must be one of {', '.join(NOISES)}, not {noise!r}")

@@ -23,7 +23,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Any
 
@@ -331,9 +331,15 @@ class SplitHull(Body):
 
     # --- errors and intervals -------------------------------------------------------------------
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SplitHull) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
     @cached_property
     def _sample(self) -> Sample:
-        return sample_hull(self.points, self.leaves, np.random.default_rng(25))
+        return _sample_of(self)
 
     @property
     def directions(self) -> Floats:
@@ -377,12 +383,18 @@ class SplitHull(Body):
             "leaves": [leaf.pack(arrays, f"{prefix}-{g}") for g, leaf in enumerate(self.leaves)],
         }
 
-    @property
+    @cached_property
     def digest(self) -> str:
         parts = [_listed(self.tree), [leaf.digest for leaf in self.leaves], self.points.shape]
         seal = hashlib.sha256(json.dumps(parts).encode())
         seal.update(np.ascontiguousarray(self.points).tobytes())
         return seal.hexdigest()
+
+
+@lru_cache(maxsize=8)
+def _sample_of(body: SplitHull) -> Sample:
+    """The sample that errors are stated by, which takes seconds: once for all equal bodies."""
+    return sample_hull(body.points, body.leaves, np.random.default_rng(25))
 
 
 def distinct(points: Integers) -> Integers:
