@@ -161,6 +161,32 @@ def test_a_dry_run_that_a_better_plan_makes_void_stays_in_its_place(page, small)
         assert "better plan" in page.evaluate(text("#dry-note"))
 
 
+SLOW_BUDGETS = """(() => {
+  const fetched = window.fetch;
+  window.fetch = async (address, options) => {
+    const answer = await fetched(address, options);
+    if (String(address).endsWith("/budgets")) await new Promise((done) => setTimeout(done, 500));
+    window.late = String(address).endsWith("/budgets");
+    return answer;
+  };
+  document.getElementById("ledger").dispatchEvent(new Event("change"));
+})()"""
+
+
+def test_a_late_answer_about_budgets_does_not_hide_one_that_was_created(page, small):
+    with serving(small) as server:
+        page.go(server.address)
+        planned(page)
+        page.click("#release-tab")
+        page.wait(there("#create-budget:not([hidden])"))
+        page.evaluate(SLOW_BUDGETS)
+        page.click("#create-budget button")
+        page.wait(there("#budgets dl"))
+        page.wait("window.late === true")
+        time.sleep(0.1)
+        assert page.evaluate(there("#budgets dl"))
+
+
 def order(page):
     heads = "[...document.querySelectorAll('#statements tbody th')]"
     return page.evaluate(f"{heads}.map(e => e.firstChild.textContent)")

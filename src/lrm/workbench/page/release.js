@@ -7,6 +7,7 @@ export class Release {
   constructor(bench) {
     this.bench = bench;
     this.shownRelease = "";
+    this.turn = 0; // of what is asked about budgets
     $("ledger").addEventListener("change", () => this.loadBudgets());
     $("table").addEventListener("change", () => this.loadBudgets());
     $("create-budget").addEventListener("submit", (event) => this.create(event));
@@ -35,11 +36,15 @@ export class Release {
     return this.bench.compiled?.domain?.table || (this.bench.files?.table.includes(file) ? file : "");
   }
 
+  // An answer is shown unless a later one was asked for, or a budget was created meanwhile.
   async loadBudgets() {
+    const turn = ++this.turn;
     try {
-      this.showBudgets(await ask("budgets", { ledger: $("ledger").value.trim(), table: this.tableName }));
+      const found = await ask("budgets", { ledger: $("ledger").value.trim(), table: this.tableName });
+      if (turn !== this.turn) return;
+      this.showBudgets(found);
       problem($("budget-problem"), "");
-    } catch (reason) { problem($("budget-problem"), sentence(reason)); }
+    } catch (reason) { if (turn === this.turn) problem($("budget-problem"), sentence(reason)); }
   }
 
   showBudgets(found) {
@@ -66,7 +71,9 @@ export class Release {
     const params = { ...this.bench.names, ledger: $("ledger").value.trim(), table: this.tableName,
       limit: $("limit").value.trim(), accounting: $("accounting").value };
     try {
-      this.showBudgets(await ask("create-budget", params));
+      const found = await ask("create-budget", params);
+      this.turn += 1;
+      this.showBudgets(found);
       problem($("budget-problem"), "");
       say("The budget was created.");
       $("table").focus(); // what was pressed is gone
