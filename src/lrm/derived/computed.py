@@ -62,12 +62,12 @@ def computed_numbers(
         each = 1.0 - (1.0 - confidence) / len(inputs)
         error = (np.abs(gradient) * noisy.errors(index, scales).T).sum(axis=0)
         halves = noisy.half_widths(index, scales, each).T
-        found = [_boxed(one, inputs, halves) for one in cores]
+        intervals = [_boxed(one, inputs, halves) for one in cores]
     else:
         error = noise.deviations(gradient.T)
         find = _fieller if answer.formula.is_ratio else _ranges
-        found = [find(one, inputs, noise, confidence) for one in cores]
-    low, high = np.min(found, axis=0)[0], np.max(found, axis=0)[1]
+        intervals = [find(one, inputs, noise, confidence) for one in cores]
+    low, high = np.min(intervals, axis=0)[0], np.max(intervals, axis=0)[1]
     ends = [answer.formula.finish(low), answer.formula.finish(high)]
     if answer.formula.slope < 0:
         ends.reverse()

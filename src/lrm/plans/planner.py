@@ -255,7 +255,7 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
     with timings.of("certificate"):
         least, spectrum = bounds or _bounds(problem, strategy, error, clock)
     stages = {stage: timings.seconds.get(stage, 0.0) for stage in STAGES}
-    found = {"seconds": timings.elapsed(), "timings": stages, "software": f"lrm {version('lrm')}"}
+    measures = {"seconds": timings.elapsed(), "timings": stages, "software": f"lrm {version('lrm')}"}
     return Plan(
         workload=problem.workload,
         mechanism=strategy.mechanism,
@@ -267,7 +267,7 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
         exact=strategy.exact,
         objective="total" if goals is None else goals.objective,
         even_split=None if goals is None or goals.exact_squares else goals,
-        details={**strategy.details, **found},
+        details={**strategy.details, **measures},
     )
 
 

@@ -44,8 +44,8 @@ def draw_pattern(k: int, rate: Fraction, bits: Bits = SYSTEM) -> list[int]:
     3
     """
     n = 1 + _draw_first(k, rate, bits) + sum(_geometric(rate, bits) for _ in range(k + 2))
-    first, *others = (below(n, bits) for _ in range(k + 1))
-    return [other - first for other in others]
+    start, *ends = (below(n, bits) for _ in range(k + 1))
+    return [end - start for end in ends]
 
 
 def _draw_first(k: int, rate: Fraction, bits: Bits) -> int:
