@@ -255,7 +255,11 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
     with timings.of("certificate"):
         least, spectrum = bounds or _bounds(problem, strategy, error, clock)
     stages = {stage: timings.seconds.get(stage, 0.0) for stage in STAGES}
-    measures = {"seconds": timings.elapsed(), "timings": stages, "software": f"lrm {version('lrm')}"}
+    measures = {
+        "seconds": timings.elapsed(),
+        "timings": stages,
+        "software": f"lrm {version('lrm')}",
+    }
     return Plan(
         workload=problem.workload,
         mechanism=strategy.mechanism,
