@@ -113,7 +113,7 @@ def _half_width(terms: Floats, confidence: float) -> float:
     peaks = np.sinh(np.minimum(shares / 2.0, 300.0)) ** -2
     variance = float((times * sizes**2 * peaks).sum()) / 2.0
     laplace = math.sqrt(2.0 * float((times * scales**2).sum()))
-    # Nearly all of a sum of very coarse terms is 0: c must not vanish beside the steps.
+    # Nearly all of a sum of very coarse terms is 0: c must not be small compared with the steps.
     c: float = WIDTH * max(math.sqrt(variance), 0.25 * laplace)
     period: float = 2.0 * SPREAD * laplace
     # A sine transform has the series at all h = m/M·L/2; between these the law is smooth.

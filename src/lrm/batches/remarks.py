@@ -93,7 +93,7 @@ def remarks_before(text: str, start: int) -> Remarks:
 def tolerance(text: str, expected: float | None) -> float:
     """Read how near answers must be: a number, or a share of a number or of the expected size.
 
-    The expected size is None for answers of which it is not the size: rates and averages.
+    Rates and averages have no expected size: it is None for them.
 
     >>> tolerance("50", None), tolerance("5 % of 20,000", None), tolerance("5%", 400.0)
     (50.0, 1000.0, 20.0)

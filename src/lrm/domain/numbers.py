@@ -120,9 +120,9 @@ class Numbers(Attribute):
     def squares_added(self) -> tuple[float, float]:
         """Numbers p and s: dividing records adds at most the sum of ``(p·x + s)²`` to that of x².
 
-        A record at share t between knots w apart has ``t(1 − t)w²`` more squares than its number,
-        which is at most ``(1 − t)α² + tβ²`` for all ``α + β ≥ w``: α and β are ``p·x + s`` at its
-        two knots, chosen for the least sum of ``(α + β)/w``.
+        A record at share t between two knots at distance w has ``t(1 − t)w²`` more squares than
+        its number, which is at most ``(1 − t)α² + tβ²`` for all ``α + β ≥ w``: α and β are
+        ``p·x + s`` at its two knots, chosen for the least sum of ``(α + β)/w``.
 
         >>> Numbers("x", [0, 10, 20, 30]).squares_added, Numbers("x", [1, 3, 9]).squares_added
         ((0.0, 5.0), (0.5, 0.0))

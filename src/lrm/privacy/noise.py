@@ -158,8 +158,8 @@ def calibrate_laplace(
 ) -> Calibrated:
     """Discrete Laplace noise on integers that one unit moves by ``sensitivity`` in L1.
 
-    ``divisors`` divide all values of each integer: where they are large beside the noise, it is
-    drawn on their multiples.
+    ``divisors`` divide all values of each integer: where they are large compared with the
+    noise, it is drawn on their multiples.
 
     >>> noise = calibrate_laplace(3, PureDP(Fraction(1, 10)))
     >>> noise.scale >= 30, noise.loss <= Fraction(1, 10)

@@ -39,7 +39,7 @@ VERTEX_BITS = 24
 """Binary digits of the largest coordinate of a vertex."""
 
 STEP, MOMENTUM, SQUARES, AVERAGED = 0.08, 0.9, 0.98, 0.3
-"""The first step beside the size of the points, how much of the mean gradient
+"""The first step relative to the size of the points, how much of the mean gradient
 and of its mean square is kept, and the share of last rounds whose points are averaged."""
 
 APART = 0.8

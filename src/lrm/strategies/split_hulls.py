@@ -114,7 +114,7 @@ def _whole(split: Split) -> Integers:
 def _splits(
     columns: Floats, count: int, sample: Sample, tables: Sequence[Floats] | None
 ) -> Iterator[Split]:
-    """By tables, where there are some, and by axes; for so many points."""
+    """Splits by tables, where there are some, and by axes, for ``count`` points."""
     plain = None if tables is None else _by_tables(tables, count)
     if plain is not None:
         to_rows = la.lstsq(columns, plain.rows.T, check_finite=False)[0].T

@@ -60,14 +60,6 @@ class Cube(Body):
     def size(self) -> int:
         return self.sides
 
-    @property
-    def dimension(self) -> int:
-        return self.size
-
-    @property
-    def variables(self) -> int:
-        return self.size
-
     def gauge(self, vector: Sequence[int]) -> Fraction:
         return Fraction(max(abs(int(x)) for x in vector), self.unit)
 

@@ -173,14 +173,6 @@ class Facets(Body):
         return int(self.vertices.shape[1])
 
     @property
-    def dimension(self) -> int:
-        return self.size
-
-    @property
-    def variables(self) -> int:
-        return self.size
-
-    @property
     def log_volume(self) -> float:
         """Logarithm of the volume 2·Σ|det|/k!."""
         determinants = self._solved.determinants

@@ -192,14 +192,6 @@ class SplitHull(Body):
     def size(self) -> int:
         return int(self.points.shape[1])
 
-    @property
-    def dimension(self) -> int:
-        return self.size
-
-    @property
-    def variables(self) -> int:
-        return self.size
-
     @cached_property
     def _unit_norms(self) -> list[float]:
         """At least the norm of each unit vector: by the exact inverse of some of the points."""
