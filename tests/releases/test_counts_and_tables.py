@@ -117,6 +117,7 @@ def without_noise(facts):
         row.update(answer=None, low=None, high=None)
     facts["measurements"].update(noisy_integers=None, y=None)
     facts["provenance"]["ledger_head"] = None
+    facts["warnings"] = None  # that all answers may be zero, once in a few releases of 8 rows
     return facts
 
 
