@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from lrm.maps.products.combine import Product
     from lrm.maps.products.factors import Word
 
-__all__ = ["marginals", "prefix", "products", "ranges", "total", "where", "with_importance"]
-
 MAX_WEIGHTS = 1 << 28
 """Weights of ranges over a single attribute: 3 GB as a sparse matrix."""
 

@@ -53,8 +53,6 @@ from lrm.workload.file import read_workload
 if TYPE_CHECKING:
     from lrm.domain import Domain
 
-__all__ = ["parse_batch", "parse_questions", "read_batch"]
-
 VERSION = 1
 """Version of the format that this code reads."""
 

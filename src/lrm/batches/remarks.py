@@ -17,8 +17,6 @@ from dataclasses import dataclass
 
 from lrm.errors import SqlWarning, WorkloadError
 
-__all__ = ["Remarks", "remarks_before", "tolerance"]
-
 MOST_TITLE = 200
 """Characters of a title."""
 

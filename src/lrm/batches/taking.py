@@ -13,8 +13,6 @@ from lrm.workload import Workload
 if TYPE_CHECKING:
     from lrm.domain import Domain
 
-__all__ = ["as_batch"]
-
 
 def as_batch(queries: Any, domain: Domain | None = None) -> Workload:
     """Take a workload, a matrix or SQL for a batch of queries.

@@ -23,8 +23,6 @@ from lrm.workload import Label, LabelBlock, Labels, TakenLabels, Workload
 if TYPE_CHECKING:
     from lrm.domain import Domain
 
-__all__ = ["Cells", "FlatRows", "Names", "Rows", "Terms"]
-
 Cells = NDArray[np.intp]
 """Cells of an attribute, or places in a list of them."""
 

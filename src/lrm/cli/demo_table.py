@@ -14,17 +14,6 @@ from lrm.domain.file import parse_domain
 from lrm.files.writing import write_text
 from lrm.maps.linear import Floats
 
-__all__ = [
-    "DOMAIN",
-    "FILES",
-    "PATIENTS",
-    "QUESTIONS",
-    "STATES",
-    "SyntheticPatients",
-    "demo_domain",
-    "write_files",
-]
-
 PATIENTS = 200_000
 STATES = ("NY", "NJ", "CA", "WA", "TX", "FL", "IL", "MA")
 

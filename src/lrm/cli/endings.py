@@ -14,8 +14,6 @@ import click
 
 from lrm.errors import LrmError, PrivacyWarning, SqlWarning, UsageError
 
-__all__ = ["end", "one_line_warnings", "paying"]
-
 PRIVATE_COMMANDS = frozenset({"release", "domain", "budget"})
 """Commands that open tables or databases: do not show the message of an unexpected exception."""
 

@@ -10,8 +10,6 @@ import click
 
 from lrm.cli.endings import end, one_line_warnings
 
-__all__ = ["LazyGroup"]
-
 
 class LazyGroup(click.Group):
     """Commands by ``name: ("module:function", short help)``, imported on first use."""

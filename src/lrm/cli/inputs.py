@@ -9,15 +9,6 @@ if TYPE_CHECKING:
     from lrm.domain import Domain
     from lrm.workload import Workload
 
-__all__ = [
-    "STANDARD_INPUT",
-    "check_read_once",
-    "read_declared",
-    "read_queries",
-    "read_questions",
-    "read_standard_input",
-]
-
 STANDARD_INPUT = "standard input"
 
 

@@ -8,20 +8,6 @@ import click
 if TYPE_CHECKING:
     from fractions import Fraction
 
-__all__ = [
-    "MECHANISMS",
-    "amount_options",
-    "check_confidence",
-    "chosen_mechanisms",
-    "confidence_option",
-    "domain_option",
-    "json_option",
-    "limit_option",
-    "plot_option",
-    "read_amounts",
-    "seed_option",
-]
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 # The names that ``lrm.strategies`` has, which would load NumPy; a test compares them.

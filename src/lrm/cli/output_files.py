@@ -6,8 +6,6 @@ from pathlib import Path
 from lrm.errors import UsageError
 from lrm.files.writing import check_target
 
-__all__ = ["check_apart", "check_output"]
-
 
 def check_output(path: str | None, *, force: bool = True, kinds: tuple[str, ...] = ()) -> None:
     """Refuse a place that cannot be written, so that no work or privacy is lost on it.

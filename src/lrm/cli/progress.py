@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from lrm.clock import Step
     from lrm.privacy.budget import Noise
 
-__all__ = ["ProgressLine", "waiting"]
-
 PATIENCE = 2.0
 """Seconds of work before a bar appears: what is over sooner needs none."""
 

@@ -12,8 +12,6 @@ from lrm.spelling import escape_controls, visible
 if TYPE_CHECKING:
     from lrm.views.blocks import Document
 
-__all__ = ["echo", "print_document", "print_json"]
-
 
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print lines, their control characters made visible."""

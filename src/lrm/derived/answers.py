@@ -8,8 +8,6 @@ from lrm.derived.quantiles import quantile_numbers, quantile_values
 from lrm.maps.linear import Floats
 from lrm.workload import Computed, Derived
 
-__all__ = ["derived_numbers", "derived_values"]
-
 
 def derived_values(answer: Derived, start: int, stop: int, noisy: Noisy) -> Floats:
     """Values of the groups ``start:stop``."""

@@ -31,8 +31,6 @@ from lrm.derived.noise import JointNoise, Noisy
 from lrm.maps.linear import Floats
 from lrm.workload import Computed, Formula
 
-__all__ = ["computed_numbers", "computed_values", "places"]
-
 ROUNDS = 3
 """Corrections of the half-width for its direction, each of which is some percent of the last."""
 

@@ -22,8 +22,6 @@ from lrm.derived.quantiles import quantile_half_widths
 from lrm.maps.linear import Floats, LinearMap
 from lrm.workload import Computed, Derived, Formula, Quantile
 
-__all__ = ["ExpectedError", "expected_error", "slopes"]
-
 MANY_ROWS = 1e9
 """Rows at which errors are computed where none are given: there, they are in proportion to 1/n."""
 

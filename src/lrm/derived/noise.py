@@ -15,8 +15,6 @@ from lrm.accuracy import Accuracy
 from lrm.accuracy.intervals import norm_half_widths, sum_half_widths
 from lrm.maps.linear import Floats
 
-__all__ = ["JointNoise", "Noisy"]
-
 Indices = NDArray[np.int64]
 Rows = Callable[[int, int], Floats]
 """Answers of the linear queries ``start:stop``."""

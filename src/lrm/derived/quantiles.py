@@ -29,9 +29,6 @@ from lrm.derived.noise import Noisy
 from lrm.maps.linear import Floats
 from lrm.workload import Quantile
 
-__all__ = ["quantile_half_widths", "quantile_numbers", "quantile_values"]
-
-
 ROUNDING = 1e-9
 """Rows by which totals may be off where they are computed."""
 

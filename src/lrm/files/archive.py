@@ -27,9 +27,6 @@ from lrm.files.writing import write_bytes
 from lrm.files.zips import unpack_zip
 from lrm.privacy.amounts import spell
 
-__all__ = ["archive_format", "blaming", "read_archive", "write_archive"]
-
-
 KINDS = ("plan", "release")
 """What an archive can be."""
 

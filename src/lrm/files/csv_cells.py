@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-__all__ = ["csv_cell", "csv_document", "csv_text"]
-
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 """What a spreadsheet may run as a formula, behind any number of apostrophes."""
 

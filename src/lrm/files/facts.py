@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from lrm.errors import FileFormatError
 
-__all__ = ["Arrays", "Facts"]
-
 T = TypeVar("T")
 
 _MOST_TEXT = 1 << 24

@@ -9,8 +9,6 @@ from typing import Any
 from lrm.errors import FileFormatError
 from lrm.files.reading import TEXT_LIMIT
 
-__all__ = ["parse_json"]
-
 MOST_DEPTH = 16
 """Levels of lists and objects; ours have eight."""
 

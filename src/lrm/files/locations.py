@@ -12,8 +12,6 @@ import os
 import re
 from collections.abc import Iterable
 
-__all__ = ["is_address", "redacted", "shown", "unescaped_password", "why_unreachable"]
-
 _SCHEME = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]*(?::[A-Za-z][A-Za-z0-9+.-]*)*)://")
 _ADDRESS = re.compile(
     r"://"  # any URL

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from lrm.errors import FileFormatError
 
-__all__ = ["parse_npy"]
-
 _MAGIC = b"\x93NUMPY"
 _MOST_HEADER = 10_000
 _HEADER = re.compile(

@@ -7,8 +7,6 @@ from typing import Any
 from lrm.errors import FileFormatError
 from lrm.files.reading import FILE_LIMIT
 
-__all__ = ["parse_parquet"]
-
 MOST_VALUES = FILE_LIMIT // 8
 """Values of a table: as float64 they take 1 GiB."""
 

@@ -10,8 +10,6 @@ from typing import BinaryIO
 
 from lrm.errors import FileFormatError
 
-__all__ = ["FILE_LIMIT", "TEXT_LIMIT", "opening", "read_bytes"]
-
 FILE_LIMIT = 1 << 30
 """Most bytes that a file of arrays may have, packed or unpacked (1 GiB)."""
 

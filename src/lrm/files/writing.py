@@ -19,8 +19,6 @@ from typing import BinaryIO
 from lrm.errors import FileFormatError, UsageError
 from lrm.files.locations import is_address, shown
 
-__all__ = ["check_target", "write_bytes", "write_text", "writing"]
-
 _KINDS = (
     (stat.S_ISDIR, "a folder; give the name of a file in it"),
     (stat.S_ISCHR, "a device; give the name of a file"),

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import pathlib
     from collections.abc import Iterator
 
-__all__ = ["Node", "dump", "parse", "read_text"]
-
 LONGEST = 1 << 23
 """Most characters of a YAML text (8 million): each value becomes an object of about 1 kB."""
 

@@ -10,8 +10,6 @@ import zlib
 from lrm.errors import FileFormatError
 from lrm.files.reading import FILE_LIMIT
 
-__all__ = ["MOST_MEMBERS", "unpack_zip"]
-
 MOST_MEMBERS = 64
 """Members of an archive; ours have about twenty."""
 

@@ -22,17 +22,6 @@ from lrm.workload import EXPLICIT_QUERIES, AnswerTable, Column, Statement
 from lrm.workload.layout import Layout, layout_of
 from lrm.workload.statements import spoken_name
 
-__all__ = [
-    "StatementTable",
-    "answer_table",
-    "display_facts",
-    "grouped_tables",
-    "single_numbers",
-    "statement_table",
-    "statement_tables",
-    "usable_words",
-]
-
 MOST_COLUMNS = 20
 """Labels of a column of groups that may stand side by side."""
 

@@ -13,8 +13,6 @@ from lrm.spelling import many, number, ratio
 from lrm.views.blocks import Table, plain_table
 from lrm.views.statement_errors import comparable_rows
 
-__all__ = ["baseline_table", "errors_by_mechanism"]
-
 SMALL_BATCH = 1 << 22
 """Weights (queries times cells) up to which trees are built to compare with."""
 

@@ -10,8 +10,6 @@ from lrm.spelling import many
 from lrm.views.blocks import Block, Document, Prose, Table, plain_table
 from lrm.workload import Workload
 
-__all__ = ["MOST_LISTED", "batch_section", "domain_blocks", "query_table"]
-
 MOST_LISTED = 60
 """Tables and attributes that are listed."""
 

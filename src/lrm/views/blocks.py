@@ -10,19 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = [
-    "Block",
-    "Cell",
-    "Document",
-    "Facts",
-    "Figure",
-    "Heading",
-    "Numbers",
-    "Prose",
-    "Table",
-    "plain_table",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Cell:

@@ -11,17 +11,6 @@ from lrm.releases import Preview
 from lrm.views.plans import Lines, error_facts
 from lrm.views.statement_errors import StatementErrors, kind_lines
 
-__all__ = [
-    "BUDGET_COLUMNS",
-    "ENTRY_COLUMNS",
-    "budget_facts",
-    "budget_row",
-    "entry_facts",
-    "entry_row",
-    "preview_facts",
-    "preview_lines",
-]
-
 BUDGET_COLUMNS = ("table", "accounting", "limit", "spent", "remaining")
 ENTRY_COLUMNS = ("#", "date", "table", "entry", "amount", "purpose")
 

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from lrm.maps.linear import Floats
 from lrm.spelling import number, visible
 
-__all__ = ["Series", "line_chart", "pyramid", "step_chart"]
-
 _WIDTH, _HEIGHT = 320, 150
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 8, 20, 20
 

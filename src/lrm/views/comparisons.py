@@ -31,18 +31,6 @@ from lrm.views.plans import certificate
 if TYPE_CHECKING:  # it imports all mechanisms, and the page of a release needs none
     from lrm.plans.comparison import Comparison, SideBySide
 
-__all__ = [
-    "advice",
-    "comparison_blocks",
-    "comparison_facts",
-    "comparison_page",
-    "parse_comparison",
-    "planned_rows",
-    "side_by_side_blocks",
-    "side_by_side_facts",
-    "stated_privacy",
-]
-
 
 def comparison_facts(result: Comparison, privacy: Privacy | None = None) -> dict[str, Any]:
     """A comparison at a guarantee; at ε = 1 or ρ = 1 by default."""

@@ -11,8 +11,6 @@ from lrm.plans import Plan
 from lrm.spelling import number
 from lrm.workload import Computed, Derived, Workload
 
-__all__ = ["derived_facts", "derived_notes", "expected_columns", "expected_facts", "expected_rows"]
-
 
 def derived_facts(workload: Workload) -> list[dict[str, Any]]:
     """How each derived answer follows from linear ones, for programs."""

@@ -21,17 +21,6 @@ from lrm.views.statement_errors import StatementErrors, error_table, kind_lines,
 from lrm.views.tolerances import met_blocks
 from lrm.workload.layout import find_statement
 
-__all__ = [
-    "answers_document",
-    "budgets_document",
-    "explanation_document",
-    "facts_document",
-    "history_document",
-    "plan_document",
-    "preview_document",
-    "release_document",
-]
-
 MOST_STATEMENTS = 40
 """Statements that are listed without being named."""
 

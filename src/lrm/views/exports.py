@@ -19,8 +19,6 @@ from lrm.views.releases import export_csv
 from lrm.workload.label_columns import typed_values
 from lrm.workload.layout import find_statement
 
-__all__ = ["export_folder", "export_workbook", "statement_facts", "wide_rows"]
-
 MOST_SHEET_ROWS = 1_048_576
 """Rows of a sheet that Excel can open, its header included."""
 

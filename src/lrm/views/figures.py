@@ -24,16 +24,6 @@ from lrm.views.comparisons import planned_rows, stated_privacy
 from lrm.views.statement_errors import comparable_rows
 from lrm.workload import AnswerTable
 
-__all__ = [
-    "KINDS",
-    "Drawing",
-    "answers_drawing",
-    "comparison_drawing",
-    "errors_drawing",
-    "side_by_side_drawing",
-    "table_drawing",
-]
-
 Choices = ParamSpec("Choices")
 
 KINDS = (".svg", ".png")

@@ -19,8 +19,6 @@ from lrm.spelling import visible
 from lrm.views.blocks import Block, Cell, Document, Facts, Figure, Numbers, Prose, Table
 from lrm.views.style import CSS, HEATS, SNIPPET_CSS
 
-__all__ = ["SEARCH", "page", "render", "render_parts", "snippet"]
-
 SHORT = 16
 """Characters of a name that is not broken into lines on a narrow page."""
 

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from lrm.workload import Column
 from lrm.workload.label_columns import typed_values
 
-__all__ = ["MONTHS", "is_time", "label_texts"]
-
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 TIMES = frozenset({"date", "timestamp", "month", "year", "month_of_year"})

@@ -11,8 +11,6 @@ from lrm.spelling import number
 from lrm.views.blocks import Block, Cell, Heading, Prose, Table
 from lrm.views.statement_errors import StatementError, StatementErrors
 
-__all__ = ["noise_blocks", "noise_facts"]
-
 
 def _pairs(choice: NoiseChoice, confidence: float) -> list[tuple[StatementError, StatementError]]:
     pure = StatementErrors(choice.pure).at(choice.pure.accuracy(choice.epsilon), confidence)

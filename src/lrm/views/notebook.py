@@ -30,8 +30,6 @@ from lrm.views.statement_errors import StatementErrors, error_table, kind_lines
 from lrm.views.text import to_text
 from lrm.workload import EXPLICIT_QUERIES, AnswerTable, Workload
 
-__all__ = ["compare", "figure", "snippet", "text", "write"]
-
 MOST_TABLES, MOST_ANSWERS = 6, 200
 """Tables of a release that a notebook shows, and answers of each."""
 

@@ -24,8 +24,6 @@ from lrm.views.statement_errors import (
 from lrm.views.verdicts import USABLE
 from lrm.workload import EXPLICIT_QUERIES
 
-__all__ = ["error_section", "plan_page"]
-
 
 def plan_page(plan: Plan, privacy: Privacy, confidence: float = 0.95, limit: int = 100) -> str:
     """The page of a plan at a guarantee that it could keep.

@@ -20,22 +20,6 @@ from lrm.views.derived import expected_facts
 from lrm.views.statement_errors import StatementErrors, comparable_rows, statement_facts
 from lrm.workload import EXPLICIT_QUERIES, Label, Workload
 
-__all__ = [
-    "Lines",
-    "bound_lines",
-    "bound_words",
-    "certificate",
-    "error_facts",
-    "error_lines",
-    "explanation_facts",
-    "mechanism_words",
-    "plan_facts",
-    "plan_lines",
-    "title",
-    "worst_blocks",
-    "worst_queries",
-]
-
 Lines = list[tuple[str, str]]
 """Names and values, as text; an empty name continues the line above."""
 

@@ -16,8 +16,6 @@ from lrm.plans import Plan
 from lrm.privacy.budget import ZCDP, Privacy, PureDP
 from lrm.releases import Release, release
 
-__all__ = ["expected_rows", "rehearse", "synthetic_rows"]
-
 USUAL_ROWS = 100_000
 """Synthetic rows where no sizes are expected."""
 

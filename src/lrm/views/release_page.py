@@ -33,15 +33,6 @@ from lrm.views.statement_errors import StatementErrors, error_table
 from lrm.views.verdicts import USABLE
 from lrm.workload import EXPLICIT_QUERIES
 
-__all__ = [
-    "LISTED",
-    "answers_beside",
-    "answers_section",
-    "release_document",
-    "release_page",
-    "write_release_page",
-]
-
 DERIVED = (
     "Rates, averages and quantiles are computed from noisy counts and sums. Their intervals follow "
     "from the joint law of that noise; one is unbounded where the noise may make up all of the "

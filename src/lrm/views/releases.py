@@ -25,16 +25,6 @@ from lrm.views.derived import derived_facts
 from lrm.views.plans import Lines, mechanism_words
 from lrm.workload import EXPLICIT_QUERIES
 
-__all__ = [
-    "cost_lines",
-    "export_csv",
-    "export_json",
-    "noise_words",
-    "release_facts",
-    "release_lines",
-    "summary_facts",
-]
-
 FORMAT, VERSION = "lrm-release-facts", 2
 
 MOST_ENTRIES = 1 << 22

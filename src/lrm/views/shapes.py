@@ -14,8 +14,6 @@ from lrm.views.charts import Series, line_chart, pyramid
 from lrm.views.labels import is_time, label_texts
 from lrm.workload.statements import spoken_name
 
-__all__ = ["statement_blocks", "statement_document"]
-
 MOST_PANELS = 12
 """Panels of small multiples."""
 

@@ -29,22 +29,6 @@ from lrm.workload import Computed, Derived, Statement, Workload, spans_of
 from lrm.workload.layout import count_ranges
 from lrm.workload.statements import spoken_name
 
-__all__ = [
-    "Part",
-    "StatementError",
-    "StatementErrors",
-    "comparable_rows",
-    "error_table",
-    "kind_lines",
-    "named_parts",
-    "part_title",
-    "statement_facts",
-    "statement_parts",
-    "typical_count",
-    "usable_figure",
-    "usable_sentence",
-]
-
 BLOCK = 1 << 20
 """Answers whose errors are computed at a time."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["CSS", "HEATS", "SNIPPET_CSS"]
-
 _LIGHT = """\
   --paper: #fbfcfd; --card: #ffffff; --ink: #1f2430; --soft: #566072; --line: #d5dbe3;
   --best: #0b6e4f; --other: #8fa3b8; --tint: #e8f3ef; --warn: #8a3b12; --warn-tint: #fdf0e7;

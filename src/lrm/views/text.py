@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 from lrm.spelling import visible
 from lrm.views.blocks import Block, Document, Facts, Numbers, Prose, Table
 
-__all__ = ["facts_text", "table_text", "to_text"]
-
 LEAST_WORDS = 12
 """Characters to which a column of text may shrink."""
 

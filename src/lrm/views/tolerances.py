@@ -11,8 +11,6 @@ from lrm.spelling import number
 from lrm.views.blocks import Block, Cell, Facts, Heading, Prose, Table
 from lrm.views.statement_errors import part_title
 
-__all__ = ["met_blocks", "met_facts"]
-
 
 def met_facts(met: Met) -> dict[str, Any]:
     """The least amount, and the interval of each tolerance at it, as JSON holds them."""

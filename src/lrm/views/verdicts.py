@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["ROUGH", "USABLE", "percent", "verdict"]
-
 USABLE, ROUGH = 0.10, 0.50
 """Half an interval, relative to the answer, up to which a table is usable or rough.
 

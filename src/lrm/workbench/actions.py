@@ -42,8 +42,6 @@ from lrm.workbench.rating import Rated, advice_between, inverse, tolerated
 from lrm.workbench.releasing import Cashier, Wanted, budgets
 from lrm.workbench.settings import FILE, Settings, load_settings, save_settings
 
-__all__ = ["Actions", "Download"]
-
 KEPT = 4
 """Plans and releases that are held in memory."""
 

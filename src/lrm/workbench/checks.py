@@ -13,8 +13,6 @@ import threading
 from dataclasses import dataclass, field
 from email.message import Message
 
-__all__ = ["KEY_HEADER", "Keys", "Visitors"]
-
 KEY_HEADER = "X-Lrm-Key"
 """A header of its own: another origin cannot send it without asking, and is refused."""
 

@@ -13,8 +13,6 @@ from typing import Any
 
 from lrm.files.locations import is_address, shown
 
-__all__ = ["Ran", "amount_options", "plan_command", "release_command", "run", "typed"]
-
 LONGEST = 24 * 3600
 """Seconds after which a release is given up."""
 

@@ -32,8 +32,6 @@ from lrm.workbench.folder import Text
 from lrm.workbench.warned import caught
 from lrm.workload import Labels, TakenLabels, Workload
 
-__all__ = ["SLICE", "Asked", "Compiler", "Outcome", "Problem", "asked_statements", "compile_whole"]
-
 LISTED = 2000
 """Statements, and values of an attribute, that are listed."""
 

@@ -13,8 +13,6 @@ from lrm.errors import FileConflict, FileFormatError, UsageError
 from lrm.files.archive import archive_format
 from lrm.files.writing import write_text
 
-__all__ = ["Folder", "Text"]
-
 MOST_TEXT = 1 << 22
 """Bytes of a domain or a batch in the page."""
 

@@ -15,17 +15,6 @@ from lrm.views.statement_errors import StatementError, typical_count
 from lrm.views.verdicts import USABLE, percent, verdict
 from lrm.workbench.compiling import Asked
 
-__all__ = [
-    "Beside",
-    "Places",
-    "key_html",
-    "ledger_html",
-    "placed",
-    "remaining_html",
-    "rows_of",
-    "table_of",
-]
-
 LISTED = 300
 """Statements that the page lists."""
 

@@ -12,8 +12,6 @@ from typing import Any
 
 from lrm.workbench.folder import Folder, Text
 
-__all__ = ["Job", "Planner"]
-
 NOISES = ("pure", "gaussian")
 
 

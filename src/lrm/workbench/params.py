@@ -8,8 +8,6 @@ from typing import Any
 
 from lrm.errors import UsageError
 
-__all__ = ["Params"]
-
 _SURROGATE = re.compile("[\ud800-\udfff]")
 """Halves of characters, which JSON can write and no file can hold."""
 

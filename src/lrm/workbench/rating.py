@@ -20,8 +20,6 @@ from lrm.views.comparisons import advice, side_by_side_facts
 from lrm.views.plans import worst_blocks
 from lrm.views.statement_errors import StatementError, StatementErrors, comparable_rows
 
-__all__ = ["Rated", "advice_between", "inverse", "tolerated"]
-
 TOP = 30
 """Answers that are listed one by one, the largest errors first."""
 

@@ -32,8 +32,6 @@ from lrm.workbench.folder import Folder
 from lrm.workbench.fragments import ledger_html, remaining_html
 from lrm.workbench.warned import caught
 
-__all__ = ["Cashier", "Wanted", "budgets"]
-
 HISTORY = 200
 """Entries of a ledger that are listed, the newest first."""
 

@@ -28,8 +28,6 @@ from lrm.workbench.folder import MOST_TEXT
 if TYPE_CHECKING:
     from lrm.workbench.actions import Actions
 
-__all__ = ["Server"]
-
 MOST_BYTES = 4 * MOST_TEXT
 """Bytes of a request: it may have two texts, and JSON escapes them."""
 

@@ -11,8 +11,6 @@ from lrm.errors import FileFormatError, UsageError
 from lrm.files.json_text import parse_json
 from lrm.files.writing import write_text
 
-__all__ = ["FILE", "Settings", "load_settings", "save_settings"]
-
 FILE = "workbench.json"
 
 MOST_BYTES = 10_000

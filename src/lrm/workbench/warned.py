@@ -10,8 +10,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["caught"]
-
 _CATCHING = threading.RLock()
 
 

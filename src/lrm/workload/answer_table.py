@@ -21,8 +21,6 @@ from lrm.workload.label_columns import LabelColumns, spans_of
 from lrm.workload.labels import Labels
 from lrm.workload.statements import Column
 
-__all__ = ["AnswerTable", "find_query", "group_titles"]
-
 SHOWN = 20
 """Rows of a table that is printed or shown in a notebook."""
 

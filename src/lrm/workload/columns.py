@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from lrm.workload.core import Workload
 
-__all__ = ["StatementColumns", "statement_columns"]
-
 
 @dataclass(frozen=True, eq=False)
 class StatementColumns:

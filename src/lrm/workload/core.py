@@ -26,8 +26,6 @@ from lrm.workload.label_blocks import LabelBlock
 from lrm.workload.labels import Labels, Names
 from lrm.workload.statements import Statement, check_statements, statements_of
 
-__all__ = ["EXPLICIT_QUERIES", "MOST_LISTED", "Workload", "check_listable", "weigh_rows"]
-
 EXPLICIT_QUERIES = 1 << 22
 """Above this many queries (4 million), per-query lists are refused."""
 

@@ -15,8 +15,6 @@ from lrm.maps.linear import Floats
 from lrm.privacy.amounts import spell
 from lrm.workload.core import Workload
 
-__all__ = ["parse_csv", "read_csv"]
-
 
 @dataclass(frozen=True)
 class _Line:

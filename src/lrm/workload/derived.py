@@ -14,16 +14,6 @@ from lrm.errors import WorkloadError
 from lrm.workload.formulas import Formula
 from lrm.workload.label_blocks import LabelBlock, blocks_from_facts
 
-__all__ = [
-    "Block",
-    "Computed",
-    "Derived",
-    "Method",
-    "Quantile",
-    "check_derived",
-    "derived_from_facts",
-]
-
 Method = Literal["continuous", "lower", "upper"]
 """How a quantile is read from the rows in order."""
 

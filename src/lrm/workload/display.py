@@ -15,8 +15,6 @@ from typing import Any, Literal, get_args
 from lrm.errors import WorkloadError
 from lrm.workload.label_blocks import Group
 
-__all__ = ["Bound", "Display", "OrderKey", "Rank"]
-
 _OPERATIONS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,

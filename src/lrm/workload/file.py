@@ -18,8 +18,6 @@ from lrm.workload.csv_text import read_csv
 from lrm.workload.matrix_files import parse_npy_matrix, parse_npz_matrix
 from lrm.workload.specs import FAMILY_EXAMPLES, family_named, family_workload
 
-__all__ = ["read_workload"]
-
 
 def read_workload(source: str | os.PathLike[str]) -> Workload:
     """Read a batch of queries from a file, or make one of a family.

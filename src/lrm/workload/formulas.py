@@ -13,8 +13,6 @@ import numpy as np
 from lrm.errors import WorkloadError
 from lrm.maps.linear import Floats
 
-__all__ = ["Dual", "Formula", "Step"]
-
 Step = int | float | str
 """The number of an input (int), a constant (float), or an operation (str)."""
 

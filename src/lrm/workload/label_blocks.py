@@ -21,17 +21,6 @@ from lrm.errors import WorkloadError
 from lrm.maps.products.batch import MOST_QUERIES
 from lrm.maps.products.factors import LARGEST_SIZE, Kind
 
-__all__ = [
-    "Axis",
-    "Group",
-    "Label",
-    "LabelBlock",
-    "NumberedLabels",
-    "blocks_from_facts",
-    "pair_text",
-    "query_text",
-]
-
 Group = tuple[tuple[str, str], ...]
 """The attributes that an answer is grouped by, each with the label of its cell."""
 

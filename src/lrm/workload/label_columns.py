@@ -16,8 +16,6 @@ from lrm.workload.label_blocks import LabelBlock, pair_text, query_text
 from lrm.workload.labels import Labels
 from lrm.workload.statements import Column, Kind
 
-__all__ = ["LabelColumns", "Span", "spans_of", "typed_values"]
-
 Codes = NDArray[np.int32]
 
 

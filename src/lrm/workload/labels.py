@@ -15,8 +15,6 @@ from lrm.errors import WorkloadError
 from lrm.maps.products.batch import MOST_QUERIES
 from lrm.workload.label_blocks import Label, LabelBlock, NumberedLabels, blocks_from_facts
 
-__all__ = ["Labels", "Names", "TakenLabels"]
-
 
 @dataclass(frozen=True)
 class Labels(Sequence[Label]):

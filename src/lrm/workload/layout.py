@@ -17,8 +17,6 @@ from lrm.workload.label_columns import Span, spans_of
 from lrm.workload.labels import Labels
 from lrm.workload.statements import Column, Statement
 
-__all__ = ["Layout", "find_answers", "find_statement", "layout_of", "statement_labels"]
-
 Codes = NDArray[np.int64]
 
 

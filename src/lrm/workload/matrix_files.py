@@ -14,8 +14,6 @@ from lrm.files.npy import parse_npy
 from lrm.files.zips import unpack_zip
 from lrm.maps.matrices import check_compressed, check_coordinates
 
-__all__ = ["parse_npy_matrix", "parse_npz_matrix"]
-
 _MOST_SIDE = 1 << 40
 
 Members = Mapping[str, NDArray[Any]]

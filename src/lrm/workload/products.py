@@ -19,8 +19,6 @@ from lrm.workload.core import Workload
 from lrm.workload.label_blocks import Axis, LabelBlock, NumberedLabels
 from lrm.workload.labels import Labels
 
-__all__ = ["attribute_sizes", "marginals", "product_map", "products", "spread_importance"]
-
 MOST_IMPORTANCES = 1 << 27
 """Queries that may have an importance each: 1 GB of numbers."""
 

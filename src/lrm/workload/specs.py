@@ -10,8 +10,6 @@ from lrm.errors import WorkloadError
 from lrm.workload import families
 from lrm.workload.core import Workload
 
-__all__ = ["FAMILY_EXAMPLES", "family_named", "family_workload"]
-
 LARGEST_SIDE = 1 << 26
 """No side of a family may be longer: 67 million cells are 0.5 GB of counts."""
 

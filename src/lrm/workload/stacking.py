@@ -17,8 +17,6 @@ from lrm.workload.derived import Derived
 from lrm.workload.labels import Labels
 from lrm.workload.statements import Statement, distinct_names, shift
 
-__all__ = ["stack"]
-
 
 def stack(workloads: Sequence[Workload]) -> Workload:
     """Join the queries of several workloads over the same cells to one batch.

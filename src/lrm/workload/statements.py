@@ -20,20 +20,6 @@ from lrm.workload.display import Display
 from lrm.workload.label_blocks import LabelBlock
 from lrm.workload.labels import Labels
 
-__all__ = [
-    "Column",
-    "Kind",
-    "Statement",
-    "check_statements",
-    "distinct_names",
-    "group_columns",
-    "kind_of",
-    "shift",
-    "spoken_name",
-    "statements_of",
-    "title_of",
-]
-
 Kind = Literal[
     "text", "integer", "number", "boolean", "date", "timestamp", "month", "year", "month_of_year"
 ]

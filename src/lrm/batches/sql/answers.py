@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from lrm.maps.products.combine import Product
     from lrm.workload import Step
 
-__all__ = ["Answer", "Compiled", "Grouped", "Weighted"]
-
 
 @dataclass(frozen=True, eq=False)
 class Answer:

@@ -32,29 +32,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     from collections.abc import Callable, Sequence
 
-__all__ = [
-    "AND",
-    "FALSE",
-    "NOT",
-    "NULL",
-    "TRUE",
-    "UNBOUNDED",
-    "Constant",
-    "Intervals",
-    "Truths",
-    "among",
-    "by_ends",
-    "compare",
-    "date",
-    "is_binned",
-    "is_null",
-    "nearest_edges",
-    "ordered_cells",
-    "represented",
-    "undeclared",
-    "undivided",
-]
-
 MOST_REMARKS = 8
 """Constants of a list that are named as not declared; the others are counted."""
 

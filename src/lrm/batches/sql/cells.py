@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
     from lrm.domain import Domain
 
-__all__ = ["Cells", "Context", "Cut"]
-
 _UNKNOWN = -2  # the place of a value that differs within a cell
 
 

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from lrm.workload import Derived, LabelBlock, Workload
     from lrm.workload.display import Display
 
-__all__ = ["Made", "Memory", "Outcome", "compile_batch", "compile_condition", "outcomes"]
-
 MOST_RUNNING = 1 << 23
 """Weights of running totals over a single attribute that are written out, row by row."""
 

@@ -26,16 +26,6 @@ from lrm.errors import SqlError
 if TYPE_CHECKING:
     from lrm.domain import Domain
 
-__all__ = [
-    "CellColumn",
-    "Evaluator",
-    "Question",
-    "Values",
-    "any_true",
-    "memory_database",
-    "reason_of",
-]
-
 
 @cache
 def memory_database() -> Any:

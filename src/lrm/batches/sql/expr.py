@@ -14,41 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:
     from lrm.batches.sql.plan import Plan
 
-__all__ = [
-    "COMPARISONS",
-    "RANKS",
-    "Aggregate",
-    "And",
-    "Apart",
-    "Attribute",
-    "Between",
-    "Binary",
-    "Boolean",
-    "Call",
-    "Case",
-    "Cast",
-    "CellLabel",
-    "Column",
-    "Expr",
-    "Frame",
-    "GroupCount",
-    "In",
-    "IsNull",
-    "LookedUp",
-    "Negative",
-    "Not",
-    "Null",
-    "Number",
-    "Or",
-    "Row",
-    "Scalar",
-    "SortKey",
-    "Text",
-    "Window",
-    "conjuncts",
-    "is_constant",
-]
-
 RANKS = frozenset({"RANK", "DENSE_RANK", "ROW_NUMBER", "PERCENT_RANK", "CUME_DIST", "NTILE"})
 """Window functions that number the groups."""
 

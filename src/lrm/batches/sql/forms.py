@@ -24,20 +24,6 @@ if TYPE_CHECKING:
     from lrm.batches.sql.cells import Cells
     from lrm.domain import Domain
 
-__all__ = [
-    "Form",
-    "chain",
-    "check_lengths",
-    "is_whole",
-    "linear_form",
-    "middle",
-    "reads_bins",
-    "squares_added",
-    "sums_bins",
-    "turning",
-]
-
-
 _SAME = frozenset({"ABS", "COALESCE", "GREATEST", "LEAST", "NULLIF"})
 _PARTS = frozenset({"EXTRACT", "YEAR", "MONTH", "DAY", "QUARTER", "WEEK", "DATE_DIFF", "DATE_PART"})
 _INTEGERS = frozenset({"TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT", "INT128", "HUGEINT"})

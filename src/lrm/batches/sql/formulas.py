@@ -22,14 +22,6 @@ from lrm.batches.sql.statistics import STATISTICS, Asked, Leaf, Middle, Size, St
 if TYPE_CHECKING:
     from lrm.workload import Method
 
-__all__ = [
-    "asked",
-    "factor",
-    "is_linear",
-    "method_of",
-    "number",
-]
-
 _ARITHMETIC = frozenset("+-*/")
 _FUNCTIONS = {"SQRT": "sqrt", "LN": "ln", "EXP": "exp", "ABS": "abs"}
 _FOLDED: dict[str, Callable[[float, float], float]] = {

@@ -41,23 +41,6 @@ if TYPE_CHECKING:
     from lrm.domain import Attribute
     from lrm.workload import Kind
 
-__all__ = [
-    "GroupBlock",
-    "Grouping",
-    "GroupingSet",
-    "Keys",
-    "check_groups",
-    "count_groups",
-    "group_blocks",
-    "group_columns",
-    "groupings",
-    "key_groups",
-    "key_values",
-    "note_groups",
-    "own_name",
-]
-
-
 _PARTS: dict[str, Kind] = {"YEAR": "year", "MONTH": "month_of_year"}
 MOST_GROUPS = 1000
 """Groups that expressions of one statement may have."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from lrm.maps.products.combine import Product
     from lrm.workload import Derived, LabelBlock, Method, Step
 
-__all__ = ["DerivedAnswer", "Inputs", "Part", "QuantileAnswer", "reach"]
-
 Vectors = tuple[tuple[int, bytes], ...]
 Key = tuple[tuple[int, ...], tuple[tuple[float, Vectors], ...]]
 """What a linear query asks, without its scale and its groups' cells: attributes, products."""

@@ -16,35 +16,6 @@ from lrm.batches.sql.expr import Expr, SortKey, conjuncts
 from lrm.batches.sql.refusals import ADVICE, refuse
 from lrm.batches.sql.render import shown
 
-__all__ = [
-    "Aggregate",
-    "Answers",
-    "Choose",
-    "CrossAnswers",
-    "EndKey",
-    "Env",
-    "Filter",
-    "Item",
-    "JoinAnswers",
-    "Limit",
-    "LookupJoin",
-    "Named",
-    "Plan",
-    "Project",
-    "Qualify",
-    "Relation",
-    "Rows",
-    "Scan",
-    "Sort",
-    "UnionAll",
-    "completed",
-    "has_rank",
-    "has_window",
-    "of_groups",
-    "over_rows",
-    "total_label",
-]
-
 
 @dataclass(frozen=True)
 class Plan:

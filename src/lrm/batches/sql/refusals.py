@@ -13,21 +13,6 @@ if TYPE_CHECKING:
     from lrm.batches.sql.expr import Expr
     from lrm.batches.sql.source import Chunk
 
-__all__ = [
-    "ADVICE",
-    "AGGREGATES",
-    "CODES",
-    "DISTINCT",
-    "EXPRESSIONS",
-    "ONE_TABLE",
-    "PREDICATES",
-    "fail",
-    "in_statement",
-    "placed",
-    "refuse",
-]
-
-
 ONE_TABLE = "a query reads only the declared table"
 PREDICATES = (
     "conditions are comparisons, IN, BETWEEN, LIKE, IS NULL and deterministic functions of "

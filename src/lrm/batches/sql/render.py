@@ -35,8 +35,6 @@ from lrm.batches.sql.expr import (
     Window,
 )
 
-__all__ = ["render", "shown"]
-
 Names = Callable[[Expr], "str | None"]
 """The text of a node that stands for something else, or None."""
 

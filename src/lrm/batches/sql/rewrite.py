@@ -49,8 +49,6 @@ from lrm.domain import Dates
 if TYPE_CHECKING:
     from lrm.domain import Domain
 
-__all__ = ["normal"]
-
 _ADD_UP = "add up groups: SUM(COUNT(*)) OVER (…) beside GROUP BY"
 _ONE = "a subquery in an expression must have one aggregate and no groups"
 _KEPT = "which groups are kept depends on noise; add up over all groups, and choose at the end"

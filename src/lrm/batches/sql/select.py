@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
     from lrm.batches.sql.plan import Answers, UnionAll
 
-__all__ = ["AnyAnswer", "Select", "Wanted", "union_display", "wanted"]
-
 AnyAnswer = Answer | DerivedAnswer | QuantileAnswer
 """An answer of a statement: linear, or computed from linear ones."""
 

@@ -32,19 +32,6 @@ from lrm.errors import SqlError
 if TYPE_CHECKING:
     from sqlglot import Token
 
-__all__ = [
-    "DUCKDB",
-    "OTHERS",
-    "Chunk",
-    "declared",
-    "nulls_are_small",
-    "parsed",
-    "parser",
-    "split",
-    "tokens",
-]
-
-
 # sqlglot logs a warning where it falls back to an opaque command, which is refused here anyway.
 logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 

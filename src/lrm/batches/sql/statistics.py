@@ -17,8 +17,6 @@ from lrm.batches.sql.expr import Expr
 if TYPE_CHECKING:
     from lrm.workload import Step
 
-__all__ = ["STATISTICS", "Asked", "Centre", "Leaf", "Middle", "Size", "Steps"]
-
 
 @dataclass(frozen=True)
 class Leaf:

@@ -28,27 +28,6 @@ if TYPE_CHECKING:
 
     from lrm.batches.sql.cells import Cells
 
-__all__ = [
-    "TOO_MANY",
-    "Summand",
-    "Table",
-    "Truth",
-    "Vectors",
-    "Weighed",
-    "Weights",
-    "aligned",
-    "all_of",
-    "any_of",
-    "decompose",
-    "filtered",
-    "fits",
-    "joined",
-    "multiplied",
-    "negated",
-    "products_of",
-    "slices",
-]
-
 MAX_ENTRIES = 1 << 20
 """Merged cells of attributes that OR or NOT joins."""
 

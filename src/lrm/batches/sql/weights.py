@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
     from lrm.batches.sql.cells import Cells
 
-__all__ = ["Moment", "weights"]
-
 Moment = Literal["value", "square", "size", "binning", "presence"]
 """What is added up of an expression: ``size`` is how far it is from 0 at most."""
 

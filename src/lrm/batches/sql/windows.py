@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from lrm.batches.sql.groups import GroupingSet, Keys
     from lrm.domain import Attribute, Domain
 
-__all__ = ["KeyGroup", "Window", "window_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class KeyGroup:

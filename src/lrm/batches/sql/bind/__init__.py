@@ -22,8 +22,6 @@ from lrm.batches.sql.refusals import EXPRESSIONS, PREDICATES, refuse
 from lrm.batches.sql.source import DUCKDB
 from lrm.errors import SqlError
 
-__all__ = ["Binder"]
-
 MOST_WRITTEN = 100_000
 """Nodes of an expression, with what its columns stand for."""
 

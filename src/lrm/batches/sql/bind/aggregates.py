@@ -16,8 +16,6 @@ from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.refusals import ADVICE, AGGREGATES, DISTINCT, fail, refuse
 from lrm.batches.sql.statistics import STATISTICS
 
-__all__ = ["FUNCTIONS", "NAMES", "aggregate", "sort_key"]
-
 NAMES = ("SUM", *STATISTICS)
 """Aggregates of one or two expressions, as SQL names them."""
 

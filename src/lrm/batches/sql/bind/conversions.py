@@ -15,8 +15,6 @@ from lrm.batches.sql.bind.scope import Binds, folded, only, place, refuse_node
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.refusals import EXPRESSIONS, refuse
 
-__all__ = ["as_text", "cast", "converted", "date_pieces", "pieces_call"]
-
 _TYPES: dict[exp.DType, str] = {
     **dict.fromkeys(
         (

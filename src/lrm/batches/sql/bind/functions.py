@@ -24,8 +24,6 @@ from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.refusals import EXPRESSIONS, refuse
 from lrm.batches.sql.statistics import STATISTICS
 
-__all__ = ["FUNCTIONS", "named_function"]
-
 _MOST_BUCKETS = 1000
 
 _CALLS: dict[type[exp.Expr], tuple[str, tuple[str, ...], tuple[str, ...]]] = {

@@ -15,18 +15,6 @@ from lrm.batches.sql.refusals import ADVICE, AGGREGATES, PREDICATES, refuse
 from lrm.batches.sql.source import DUCKDB, nulls_are_small
 from lrm.errors import SqlError
 
-__all__ = [
-    "Binds",
-    "Scope",
-    "Source",
-    "bare",
-    "folded",
-    "only",
-    "place",
-    "refuse_node",
-    "row_count",
-]
-
 
 def folded(name: str) -> str:
     """A name as names are compared: SQL has no upper and lower case here."""

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from lrm.batches.sql.source import Chunk
     from lrm.domain import Domain
 
-__all__ = ["Built", "build", "same_table", "unknown_table"]
-
 _DEFAULT = frozenset({"main", "public", "default", "dbo"})
 """Schemas of DuckDB, PostgreSQL, Spark and SQL Server where none is written."""
 

@@ -19,8 +19,6 @@ from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.refusals import refuse
 from lrm.errors import SqlError
 
-__all__ = ["Clauses"]
-
 _PARTS = (
     *("expressions", "from_", "where", "group", "having", "order", "limit", "offset"),
     *("with_", "joins", "qualify", "windows", "distinct"),

@@ -22,8 +22,6 @@ from lrm.errors import SqlError
 if TYPE_CHECKING:
     from lrm.domain import Domain, Lookup
 
-__all__ = ["Builds", "From", "Known", "flat", "has_answers", "items_of"]
-
 _COMPUTED = "a sub-select may filter, rename and compute columns"
 
 Known = Mapping[str, rel.Plan]

@@ -14,8 +14,6 @@ from lrm.domain import Categories
 if TYPE_CHECKING:
     from lrm.domain import Domain
 
-__all__ = ["pivot_statement", "unpivoted"]
-
 _ADVICE = "write one SUM(CASE WHEN … THEN … END) per column"
 
 
