@@ -39,20 +39,11 @@ _RULE = re.compile(r"[-=*#~_\s]*")
 
 @dataclass(frozen=True)
 class Remarks:
-    """What the comments before a statement state.
+    """What the comments before a statement state."""
 
-    Parameters
-    ----------
-    title
-        Empty where no comment gives one.
-    expected
-        The size of a usual answer.
-    within
-        Tolerances as they are written, by the name of an answer; ``""`` for all others.
-    """
-
-    title: str = ""
-    expected: float | None = None
+    title: str = ""  # empty where no comment gives one
+    expected: float | None = None  # the size of a usual answer
+    # Tolerances as they are written, by the name of an answer; ``""`` for all others.
     within: tuple[tuple[str, str], ...] = ()
 
 

@@ -31,22 +31,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What an answer asks of one attribute: in each row, the sum of a range of its cells.
-
-    Parameters
-    ----------
-    axis
-        The attribute.
-    order
-        Some cells, in the order in which ranges count them.
-    first, last
-        For each row, the first and the last place in ``order`` that it adds up.
-    labels
-        What each row is called.
-    """
+    """What an answer asks of one attribute: in each row, the sum of a range of its cells."""
 
     axis: int
-    order: Cells
+    order: Cells  # some cells, in the order in which ranges count them
+    # first, last: for each row, the first and the last place in ``order`` that it adds up.
     first: Cells
     last: Cells
     labels: Sequence[str]
@@ -107,24 +96,14 @@ class Rows:
 
 @dataclass(frozen=True)
 class Names:
-    """What an answer and its groups are called.
+    """What an answer and its groups are called."""
 
-    Parameters
-    ----------
-    query, line
-        The answer, and where it is written.
-    fixed
-        Columns that have one label in the group.
-    renamed
-        Names of attributes that are called otherwise, by position.
-    totals
-        Labels of attributes where all of their cells are added up, by position.
-    """
-
-    query: str
+    query: str  # query, line: the answer, and where it is written
     line: int | None
-    fixed: tuple[tuple[str, str], ...] = ()
+    fixed: tuple[tuple[str, str], ...] = ()  # columns that have one label in the group
+    # Names of attributes that are called otherwise, by position.
     renamed: Mapping[int, str] = field(default_factory=dict)
+    # Labels of attributes where all of their cells are added up, by position.
     totals: Mapping[int, str] = field(default_factory=dict)
 
     def label(

@@ -34,21 +34,14 @@ MOST_CELLS = 1 << 22
 
 @dataclass(frozen=True)
 class ExpectedError:
-    """The largest error of a derived answer in any of its groups.
+    """The largest error of a derived answer in any of its groups."""
 
-    Parameters
-    ----------
-    standard_error, half_width
-        Times the number of rows where ``per_row_count`` is true. A quantile has no standard error
-        (None), and the half-width is that of its rank, as a share of the rows. The error of a
-        standard deviation depends on itself: None, and infinite.
-    per_row_count
-        Whether both must be divided by the number of rows.
-    """
-
+    # standard_error, half_width: times the number of rows where ``per_row_count`` is true. A
+    # quantile has no standard error (None), and the half-width is that of its rank, as a share of
+    # the rows. The error of a standard deviation depends on itself: None, and infinite.
     standard_error: float | None
     half_width: float
-    per_row_count: bool
+    per_row_count: bool  # whether both must be divided by the number of rows
 
 
 def expected_error(

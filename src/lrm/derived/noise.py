@@ -34,20 +34,10 @@ DIGITS = 12
 
 @dataclass(frozen=True, eq=False)
 class JointNoise:
-    """The noise of k inputs in each of G groups: ``weights @ η`` with independent integers η.
+    """The noise of k inputs in each of G groups: ``weights @ η`` with independent integers η."""
 
-    Parameters
-    ----------
-    weights
-        groups × inputs × columns, in units of the answers.
-    counts
-        groups × columns: how many measurements have the weights of each column.
-    accuracy
-        The law of the noise.
-    """
-
-    weights: Floats
-    counts: Floats
+    weights: Floats  # groups × inputs × columns, in units of the answers
+    counts: Floats  # groups × columns: how many measurements have the weights of each column
     accuracy: Accuracy
 
     @cached_property
@@ -96,17 +86,9 @@ class JointNoise:
 
 @dataclass(frozen=True, eq=False)
 class Noisy:
-    """Noisy answers of linear queries, and the law of their noise.
+    """Noisy answers of linear queries, and the law of their noise."""
 
-    Parameters
-    ----------
-    rows
-        Returns the answers of the queries ``start:stop``.
-    accuracy
-        Their errors.
-    """
-
-    rows: Rows
+    rows: Rows  # returns the answers of the queries ``start:stop``
     accuracy: Accuracy
 
     def answers(self, index: Indices, scales: Floats) -> Floats:

@@ -156,28 +156,15 @@ FAR_LARGER = 5.0
 
 @dataclass(frozen=True, eq=False)
 class StatementTable:
-    """The answers of one statement: which groups they are of, and numbers about them.
-
-    Parameters
-    ----------
-    layout
-        Its rows and columns.
-    numbers
-        ``answer``, ``standard_error``, ``low``, ``high`` and perhaps ``processed``: one row per
-        group, one column per answer.
-    confidence
-        Of the intervals.
-    total
-        Number of answers that the statement has, where not all are here.
-    note
-        What was left out by HAVING, ORDER BY and LIMIT.
-    """
+    """The answers of one statement: which groups they are of, and numbers about them."""
 
     layout: Layout
+    # ``answer``, ``standard_error``, ``low``, ``high`` and perhaps ``processed``: one row per
+    # group, one column per answer.
     numbers: dict[str, Floats]
     confidence: float
-    total: int
-    note: str = ""
+    total: int  # number of answers that the statement has, where not all are here
+    note: str = ""  # what was left out by HAVING, ORDER BY and LIMIT
     simulated: bool = False
 
     @property

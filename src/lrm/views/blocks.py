@@ -13,80 +13,38 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A value of a table.
-
-    Parameters
-    ----------
-    text
-        What is shown.
-    note
-        What is shown after it in small letters, such as an error.
-    share
-        How strong the ground is, from 0 to 1, where the table is a heat map.
-    bar
-        Four places from 0 to 1: zero, the value, and the ends of its interval.
-    value
-        The number, for programs.
-    """
+    """A value of a table."""
 
     text: str
-    note: str = ""
+    note: str = ""  # what is shown after it in small letters, such as an error
+    # How strong the ground is, from 0 to 1, where the table is a heat map.
     share: float | None = None
+    # Four places from 0 to 1: zero, the value, and the ends of its interval.
     bar: tuple[float, float, float, float] | None = None
-    value: float | None = None
+    value: float | None = None  # the number, for programs
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A column of a table.
+    """A column of a table."""
 
-    Parameters
-    ----------
-    name
-        What stands above it.
-    words
-        Whether it holds words.
-    label
-        Whether it names the row.
-    field
-        What a page that edits or sorts the table calls it.
-    """
-
-    name: str
+    name: str  # what stands above it
     words: bool = False
-    label: bool = False
-    field: str = ""
+    label: bool = False  # whether it names the row
+    field: str = ""  # what a page that edits or sorts the table calls it
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows below headings.
+    """Rows below headings."""
 
-    Parameters
-    ----------
-    title
-        What it shows; it may be empty.
-    headings
-        Its columns.
-    rows
-        One cell per heading.
-    note
-        A line below it.
-    ours
-        The first text of a row that is separated.
-    key
-        Words by which a search finds all of its rows.
-    live
-        Whether the script of a page sorts and edits it, and so needs its numbers.
-    """
-
-    title: str
+    title: str  # what it shows; it may be empty
     headings: tuple[Heading, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[Cell, ...], ...]  # one cell per heading
     note: str = ""
-    ours: str | None = None
-    key: str = ""
-    live: bool = False
+    ours: str | None = None  # the first text of a row that is separated
+    key: str = ""  # words by which a search finds all of its rows
+    live: bool = False  # whether the script of a page sorts and edits it, and so needs its numbers
 
 
 @dataclass(frozen=True)
@@ -105,21 +63,11 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Prose:
-    """Sentences: a paragraph each, the items of a list, warnings, notes, or a guarantee.
-
-    Parameters
-    ----------
-    sentences
-        In order.
-    kind
-        How they are set.
-    file
-        A file next to the page that the last sentence ends with.
-    """
+    """Sentences: a paragraph each, the items of a list, warnings, notes, or a guarantee."""
 
     sentences: tuple[str, ...]
-    kind: Literal["plain", "list", "warning", "note", "promise"] = "plain"
-    file: str = ""
+    kind: Literal["plain", "list", "warning", "note", "promise"] = "plain"  # how they are set
+    file: str = ""  # a file next to the page that the last sentence ends with
 
 
 @dataclass(frozen=True)
@@ -136,30 +84,15 @@ Block = Table | Facts | Numbers | Prose | Figure
 
 @dataclass(frozen=True)
 class Document:
-    """Blocks below a title, and further documents below them.
-
-    Parameters
-    ----------
-    title
-        Its heading.
-    blocks
-        Its contents.
-    note
-        A few words next to the heading; of a page, the sentence below its title.
-    parts
-        Sections below it.
-    folded
-        Whether a page shows the heading alone at first; None where it cannot be folded.
-    name
-        By which a link or a command finds it.
-    """
+    """Blocks below a title, and further documents below them."""
 
     title: str
     blocks: tuple[Block, ...] = ()
-    note: str = ""
+    note: str = ""  # a few words next to the heading; of a page, the sentence below its title
     parts: tuple[Document, ...] = field(default=())
+    # Whether a page shows the heading alone at first; None where it cannot be folded.
     folded: bool | None = None
-    name: str = ""
+    name: str = ""  # by which a link or a command finds it
 
 
 def plain_table(  # noqa: PLR0913 - what a table is made of

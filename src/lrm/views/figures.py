@@ -64,13 +64,7 @@ _STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """A figure of one panel, to be written to a file.
-
-    Parameters
-    ----------
-    figure, axes
-        Those of Matplotlib.
-    """
+    """A figure of one panel, to be written to a file."""
 
     figure: Any
     axes: Any

@@ -54,28 +54,15 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """The answers of one kind of a statement.
-
-    Parameters
-    ----------
-    statement
-        Which one.
-    kind
-        Counts are linear queries to which a record adds at most 1; other linear queries and their
-        multiples are sums; the rest is derived.
-    name
-        The answer, where the statement has answers of several kinds.
-    count
-        Number of answers.
-    rows
-        The linear queries that they are, or that their numerators are.
-    """
+    """The answers of one kind of a statement."""
 
     statement: Statement
+    # Counts are linear queries to which a record adds at most 1; other linear queries and their
+    # multiples are sums; the rest is derived.
     kind: Kind
-    name: str
+    name: str  # the answer, where the statement has answers of several kinds
     count: int
-    rows: tuple[Rows, ...]
+    rows: tuple[Rows, ...]  # the linear queries that they are, or that their numerators are
 
     @property
     def title(self) -> str:
@@ -209,27 +196,14 @@ def _distinct(rows: Sequence[Rows]) -> list[Rows]:
 
 @dataclass(frozen=True)
 class StatementError:
-    """The errors of the answers of one kind of a statement at a guarantee.
-
-    Parameters
-    ----------
-    part
-        Which answers.
-    typical
-        Root mean square of their standard errors.
-    largest
-        The largest standard error.
-    half
-        Half of the interval of an answer with the typical error.
-    ratio
-        The error of the whole statement beside that under an even split of the budget; None where
-        that is not stated.
-    """
+    """The errors of the answers of one kind of a statement at a guarantee."""
 
     part: Part
-    typical: float
+    typical: float  # root mean square of their standard errors
     largest: float
-    half: float
+    half: float  # half of the interval of an answer with the typical error
+    # The error of the whole statement beside that under an even split of the budget; None where
+    # that is not stated.
     ratio: float | None = None
 
     @property

@@ -23,11 +23,6 @@ LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 class Visitors:
     """The requests that are meant for this server.
 
-    Parameters
-    ----------
-    port
-        The port on which the server listens, at the loopback address.
-
     Examples
     --------
     >>> here = Visitors(8417)

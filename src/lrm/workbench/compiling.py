@@ -57,24 +57,13 @@ class Problem:
 
 @dataclass(frozen=True)
 class Asked:
-    """A statement of a batch.
+    """A statement of a batch."""
 
-    Parameters
-    ----------
-    line
-        Where it begins in the text.
-    title
-        What its table is called.
-    importance, expected
-        What the comments before it say.
-    parts
-        Titles and numbers of answers of its counts and of its other answers.
-    """
-
-    line: int
+    line: int  # where it begins in the text
     title: str
-    importance: float
+    importance: float  # importance, expected: what the comments before it say
     expected: float | None
+    # Titles and numbers of answers of its counts and of its other answers.
     parts: tuple[tuple[str, int], ...]
 
     @property
@@ -96,31 +85,16 @@ class Asked:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What is known about a domain and a batch as they stand.
+    """What is known about a domain and a batch as they stand."""
 
-    Parameters
-    ----------
-    domain
-        None where its file has an error.
-    problems
-        Of the domain and of the batch.
-    statements
-        Those that could be compiled.
-    key
-        The same for texts that mean the same batch; None where there are errors.
-    equal_key
-        That of the batch with equal importances.
-    pending
-        Statements that are left for the next time, which comes as soon as it is asked for.
-    """
-
-    domain: Domain | None
+    domain: Domain | None  # None where its file has an error
     domain_problem: Problem | None
-    problems: tuple[Problem, ...]
+    problems: tuple[Problem, ...]  # of the domain and of the batch
     warnings: tuple[Problem, ...]
-    statements: tuple[Asked, ...]
-    key: str | None
-    equal_key: str | None
+    statements: tuple[Asked, ...]  # those that could be compiled
+    key: str | None  # the same for texts that mean the same batch; None where there are errors
+    equal_key: str | None  # that of the batch with equal importances
+    # Statements that are left for the next time, which comes as soon as it is asked for.
     pending: int = 0
 
     @property

@@ -25,23 +25,12 @@ LEVELS = (0.9, 0.95, 0.99)
 
 @dataclass(frozen=True)
 class Settings:
-    """What was chosen last.
+    """What was chosen last."""
 
-    Parameters
-    ----------
-    noise
-        ``pure`` for a pure ε, ``rho`` for Gaussian noise with ρ, ``gaussian`` with ε and δ.
-    amount
-        ε or ρ, as it was typed.
-    delta
-        δ, as it was typed.
-    confidence
-        Of the intervals.
-    """
-
+    # ``pure`` for a pure ε, ``rho`` for Gaussian noise with ρ, ``gaussian`` with ε and δ.
     noise: str = "pure"
-    amount: str = "0.1"
-    delta: str = "1e-9"
+    amount: str = "0.1"  # ε or ρ, as it was typed
+    delta: str = "1e-9"  # δ, as it was typed
     confidence: float = 0.95
 
     def __post_init__(self) -> None:

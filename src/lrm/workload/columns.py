@@ -12,20 +12,11 @@ from lrm.workload.core import Workload
 
 @dataclass(frozen=True, eq=False)
 class StatementColumns:
-    """The columns of a batch, and those that each of its statements is answered from.
+    """The columns of a batch, and those that each of its statements is answered from."""
 
-    Parameters
-    ----------
-    of_row
-        The column of each linear query.
-    sizes
-        Number of queries of each column.
-    statements
-        The columns of each statement: those it shows, and the inputs of its derived answers.
-    """
-
-    of_row: NDArray[np.int64]
+    of_row: NDArray[np.int64]  # the column of each linear query
     sizes: NDArray[np.int64]
+    # The columns of each statement: those it shows, and the inputs of its derived answers.
     statements: tuple[tuple[int, ...], ...]
 
     def means(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

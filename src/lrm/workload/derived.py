@@ -25,22 +25,13 @@ MOST_DERIVED = 1 << 22
 
 @dataclass(frozen=True)
 class Block:
-    """Where the groups of a derived answer find one of their inputs among the linear queries.
+    """Where the groups of a derived answer find one of their inputs among the linear queries."""
 
-    Parameters
-    ----------
-    start
-        The query of the first group.
-    strides
-        How many queries further that of the next group lies, for each attribute of the groups; 0
-        where all its groups share one.
-    scale
-        What the answer is multiplied by.
-    """
-
-    start: int
+    start: int  # the query of the first group
+    # How many queries further that of the next group lies, for each attribute of the groups; 0
+    # where all its groups share one.
     strides: tuple[int, ...] = ()
-    scale: float = 1.0
+    scale: float = 1.0  # what the answer is multiplied by
 
     def rows(self, shape: Sequence[int]) -> Indices:
         """The query of each group, in the order of the groups."""
@@ -81,29 +72,17 @@ class Block:
 
 @dataclass(frozen=True)
 class Computed:
-    """A formula of linear answers, in every group: a rate, an average, a variance.
-
-    Parameters
-    ----------
-    label
-        What the answers are called.
-    formula
-        How they follow.
-    inputs
-        Where the inputs are, one block per input of the formula.
-    binning
-        Where numbers in bins are summed by representatives: how far that can move an answer, or
-        what one row adds to it where ``per_row`` is true. None where no bins are summed.
-    undivided
-        The formula without what dividing numbers between knots may add to their squares: the answer
-        for the numbers themselves lies between both. None where no such squares are summed.
-    """
+    """A formula of linear answers, in every group: a rate, an average, a variance."""
 
     label: LabelBlock
     formula: Formula
-    inputs: tuple[Block, ...]
+    inputs: tuple[Block, ...]  # where the inputs are, one block per input of the formula
+    # Where numbers in bins are summed by representatives: how far that can move an answer, or what
+    # one row adds to it where ``per_row`` is true. None where no bins are summed.
     binning: float | None = None
     per_row: bool = False
+    # The formula without what dividing numbers between knots may add to their squares: the answer
+    # for the numbers themselves lies between both. None where no such squares are summed.
     undivided: Formula | None = None
 
     def __post_init__(self) -> None:
@@ -169,35 +148,22 @@ class Computed:
 
 @dataclass(frozen=True)
 class Quantile:
-    """A quantile of an ordered attribute in every group, read from its running totals.
-
-    Parameters
-    ----------
-    label
-        What the answers are called.
-    level
-        Between 0 and 1; one half is the median.
-    totals
-        Where the running totals are: one more stride than the label has attributes, for the cells
-        of the ordered attribute.
-    lows, highs
-        The least and the largest value of each cell, ascending; infinite where a cell has no end.
-        A cell of a single value has both the same. A knot has those before and after it: its cell
-        overlaps the next one, and the rows in both are divided between them.
-    attribute
-        Its name.
-    method
-        ``continuous`` lies between two rows, as MEDIAN and QUANTILE_CONT do. ``lower`` is the value
-        of the first row that at least a share ``level`` of the rows does not exceed, as
-        QUANTILE_DISC is; ``upper`` is the same counted from the largest value on.
-    """
+    """A quantile of an ordered attribute in every group, read from its running totals."""
 
     label: LabelBlock
-    level: float
+    level: float  # between 0 and 1; one half is the median
+    # Where the running totals are: one more stride than the label has attributes, for the cells of
+    # the ordered attribute.
     totals: Block
+    # lows, highs: the least and the largest value of each cell, ascending; infinite where a cell
+    # has no end. A cell of a single value has both the same. A knot has those before and after it:
+    # its cell overlaps the next one, and the rows in both are divided between them.
     lows: tuple[float, ...]
     highs: tuple[float, ...]
     attribute: str
+    # ``continuous`` lies between two rows, as MEDIAN and QUANTILE_CONT do. ``lower`` is the value
+    # of the first row that at least a share ``level`` of the rows does not exceed, as QUANTILE_DISC
+    # is; ``upper`` is the same counted from the largest value on.
     method: Method = "lower"
 
     def __post_init__(self) -> None:

@@ -105,19 +105,6 @@ RankFunction = Literal["rank", "dense_rank", "row_number", "percent_rank", "cume
 class Rank:
     """A column that numbers the displayed groups by their noisy answers.
 
-    Parameters
-    ----------
-    name
-        What it is called.
-    function
-        How groups are numbered.
-    order
-        Keys that the groups are numbered by.
-    partition
-        Columns of groups: those that agree in them are numbered for themselves.
-    buckets
-        The number of buckets of ``ntile``.
-
     Examples
     --------
     >>> rank = Rank("r", "rank", (OrderKey("n", descending=True),))
@@ -128,7 +115,8 @@ class Rank:
 
     name: str
     function: RankFunction
-    order: tuple[OrderKey, ...] = ()
+    order: tuple[OrderKey, ...] = ()  # keys that the groups are numbered by
+    # Columns of groups: those that agree in them are numbered for themselves.
     partition: tuple[str, ...] = ()
     buckets: int = 1
 
@@ -205,24 +193,6 @@ class Rank:
 class Display:
     """How the answers of one statement are displayed.
 
-    Parameters
-    ----------
-    queries
-        Names of its answers, which share their groups.
-    hidden
-        Names of answers that are only compared or sorted by.
-    having
-        Clauses that the noisy answers of a group must satisfy, all of them: each is a list of
-        comparisons of which one must hold.
-    order
-        Keys that the groups are sorted by, the first one first.
-    limit, offset
-        How many groups are displayed, and how many are left out before them.
-    ranks
-        Columns that number the groups which HAVING leaves.
-    qualify
-        Clauses like those of HAVING that are tested after the groups were numbered.
-
     Examples
     --------
     >>> above = (Bound("n", ">", 5.0),)
@@ -234,13 +204,17 @@ class Display:
     HAVING n > 5 ORDER BY n LIMIT 1
     """
 
-    queries: tuple[str, ...]
-    hidden: tuple[str, ...] = ()
+    queries: tuple[str, ...]  # names of its answers, which share their groups
+    hidden: tuple[str, ...] = ()  # names of answers that are only compared or sorted by
+    # Clauses that the noisy answers of a group must satisfy, all of them: each is a list of
+    # comparisons of which one must hold.
     having: tuple[tuple[Bound, ...], ...] = ()
-    order: tuple[OrderKey, ...] = ()
+    order: tuple[OrderKey, ...] = ()  # keys that the groups are sorted by, the first one first
+    # limit, offset: how many groups are displayed, and how many are left out before them.
     limit: int | None = None
     offset: int = 0
-    ranks: tuple[Rank, ...] = ()
+    ranks: tuple[Rank, ...] = ()  # columns that number the groups which HAVING leaves
+    # Clauses like those of HAVING that are tested after the groups were numbered.
     qualify: tuple[tuple[Bound, ...], ...] = ()
 
     def __post_init__(self) -> None:

@@ -37,15 +37,6 @@ _MOST_PLACES = 1 << 20
 class Label:
     """What one answer is called.
 
-    Parameters
-    ----------
-    query
-        Name of the query, without its group.
-    group
-        Attribute and label of each grouping attribute; empty where there is none.
-    line
-        Line of the batch's text where the query begins, where it has one.
-
     Examples
     --------
     >>> Label("n", (("state", "NY"), ("age", "[0, 10)"))).name
@@ -54,9 +45,9 @@ class Label:
     'n[a="x, b=1"]'
     """
 
-    query: str
-    group: Group = ()
-    line: int | None = None
+    query: str  # name of the query, without its group
+    group: Group = ()  # attribute and label of each grouping attribute; empty where there is none
+    line: int | None = None  # line of the batch's text where the query begins, where it has one
 
     @property
     def name(self) -> str:
@@ -103,14 +94,6 @@ def _spell_alone(query: str) -> str:
 class NumberedLabels(Sequence[str]):
     """A vocabulary of numbers, made on demand.
 
-    Parameters
-    ----------
-    kind
-        ``"identity"`` labels values, ``"prefix"`` and ``"all-ranges"`` label ranges of them,
-        ``"rows"`` labels ``size`` rows of any weights, ``"queries"`` names queries.
-    first
-        The number of the first query; of other kinds 1.
-
     Examples
     --------
     >>> list(NumberedLabels("all-ranges", 3))
@@ -122,9 +105,11 @@ class NumberedLabels(Sequence[str]):
     ('q7', True, False)
     """
 
+    # ``"identity"`` labels values, ``"prefix"`` and ``"all-ranges"`` label ranges of them,
+    # ``"rows"`` labels ``size`` rows of any weights, ``"queries"`` names queries.
     kind: Kind | Literal["queries"]
     size: int
-    first: int = 1
+    first: int = 1  # the number of the first query; of other kinds 1
 
     def __len__(self) -> int:
         return self.size * (self.size + 1) // 2 if self.kind == "all-ranges" else self.size
@@ -177,20 +162,6 @@ class LabelBlock:
 
     The queries vary slowest, then the tables, and within a table the last attribute varies fastest.
 
-    Parameters
-    ----------
-    queries
-        The name of the query, or several names.
-    axes
-        Each grouping attribute with its labels; without any, a query has one answer.
-    line
-        Line of the batch's text where it begins.
-    hidden
-        Whether it is only an input of derived answers, and not shown with the others.
-    orders
-        None for one table by all attributes. Else there are all tables by these numbers of
-        attributes: those of the first number first, in the order of `itertools.combinations`.
-
     Examples
     --------
     >>> [label.name for label in LabelBlock("n", (("sex", ("f", "m")),))]
@@ -200,10 +171,14 @@ class LabelBlock:
     (6, 'n[age=1]')
     """
 
-    queries: Sequence[str]
+    queries: Sequence[str]  # the name of the query, or several names
+    # Each grouping attribute with its labels; without any, a query has one answer.
     axes: tuple[Axis, ...] = ()
-    line: int | None = None
+    line: int | None = None  # line of the batch's text where it begins
+    # Whether it is only an input of derived answers, and not shown with the others.
     hidden: bool = False
+    # None for one table by all attributes. Else there are all tables by these numbers of
+    # attributes: those of the first number first, in the order of `itertools.combinations`.
     orders: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:

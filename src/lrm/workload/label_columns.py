@@ -114,21 +114,13 @@ class _Vocabulary:
 
 @dataclass
 class LabelColumns:
-    """Columns for spans of the labels of a batch.
+    """Columns for spans of the labels of a batch."""
 
-    Parameters
-    ----------
-    labels
-        All labels of the batch: a column has one type and one dictionary, whatever the span.
-    groups
-        What the columns of groups are; those of text where nothing is stated.
-    spell
-        What is done to each text, such as quoting.
-    """
-
+    # All labels of the batch: a column has one type and one dictionary, whatever the span.
     labels: Labels
+    # What the columns of groups are; those of text where nothing is stated.
     groups: Sequence[Column] = ()
-    spell: Callable[[str], str] = str
+    spell: Callable[[str], str] = str  # what is done to each text, such as quoting
     _vocabularies: dict[str, _Vocabulary] = field(default_factory=dict)
     _pairs: dict[tuple[str, int], Any] = field(default_factory=dict)
 

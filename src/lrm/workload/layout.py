@@ -22,28 +22,16 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The table of one statement.
-
-    Parameters
-    ----------
-    statement
-        Which one.
-    columns
-        Its columns of groups, each with all of its labels.
-    names
-        The answers that are columns of the table, then those that are only sorted by.
-    codes
-        For each row, the label of each column; −1 where the row is not grouped by it, as in a
-        total.
-    positions
-        For each row, where each answer stands among those that the batch shows; −1 where there is
-        none.
-    """
+    """The table of one statement."""
 
     statement: Statement
-    columns: tuple[Column, ...]
+    columns: tuple[Column, ...]  # its columns of groups, each with all of its labels
+    # The answers that are columns of the table, then those that are only sorted by.
     names: tuple[str, ...]
+    # For each row, the label of each column; −1 where the row is not grouped by it, as in a total.
     codes: Codes
+    # For each row, where each answer stands among those that the batch shows; −1 where there is
+    # none.
     positions: Codes
 
     def __len__(self) -> int:

@@ -35,20 +35,11 @@ MOST_TABLES = 2000
 
 @dataclass(frozen=True)
 class Column:
-    """A column of groups.
-
-    Parameters
-    ----------
-    name
-        What it is called.
-    kind
-        What its labels are.
-    labels
-        Its labels in ascending order; empty where the labels of the answers have that order.
-    """
+    """A column of groups."""
 
     name: str
-    kind: Kind = "text"
+    kind: Kind = "text"  # what its labels are
+    # Its labels in ascending order; empty where the labels of the answers have that order.
     labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -102,45 +93,27 @@ def kind_of(values: Iterable[object]) -> Kind:
 class Statement:
     """One table of answers.
 
-    Parameters
-    ----------
-    name
-        By which it is asked for; no two statements of a batch have the same.
-    title
-        What a reader sees above the table.
-    columns
-        The columns of groups in the order of SELECT.
-    answers
-        The names of the queries that are columns of the table, in the order of SELECT; empty for a
-        list of queries without groups, each of which is a row.
-    rows
-        Its range among the linear queries of the batch.
-    derived
-        Its range among the derived answers of the batch, which come after the linear ones.
-    line
-        Where it begins in the text of the batch.
-    display
-        The position of its display (HAVING, ORDER BY, LIMIT) among those of the batch.
-    expected
-        The size of a usual answer, where the author has stated one: ``-- expected: 500``.
-    within
-        How near answers must be, by their name; ``""`` is for all that are not named.
-
     Examples
     --------
     >>> Statement("n", "n by state", (Column("state"),), ("n",), (0, 50)).count
     50
     """
 
-    name: str
-    title: str
-    columns: tuple[Column, ...] = ()
+    name: str  # by which it is asked for; no two statements of a batch have the same
+    title: str  # what a reader sees above the table
+    columns: tuple[Column, ...] = ()  # the columns of groups in the order of SELECT
+    # The names of the queries that are columns of the table, in the order of SELECT; empty for a
+    # list of queries without groups, each of which is a row.
     answers: tuple[str, ...] = ()
-    rows: tuple[int, int] = (0, 0)
+    rows: tuple[int, int] = (0, 0)  # its range among the linear queries of the batch
+    # Its range among the derived answers of the batch, which come after the linear ones.
     derived: tuple[int, int] = (0, 0)
-    line: int | None = None
+    line: int | None = None  # where it begins in the text of the batch
+    # The position of its display (HAVING, ORDER BY, LIMIT) among those of the batch.
     display: int | None = None
+    # The size of a usual answer, where the author has stated one: ``-- expected: 500``.
     expected: float | None = None
+    # How near answers must be, by their name; ``""`` is for all that are not named.
     within: tuple[tuple[str, float], ...] = ()
 
     @property

@@ -59,28 +59,16 @@ Weighted = tuple[Weights, Weights | None]
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """What a statement is grouped by.
+    """What a statement is grouped by."""
 
-    Parameters
-    ----------
-    sets
-        Attributes of each grouping set.
-    keys
-        Expressions that all sets are by.
-    groups, blocks
-        The groups of the expressions, and for each the groups of the attributes that are there.
-    conditions
-        What decides which are there.
-    later
-        Whether some of it is tested after windows.
-    """
-
-    sets: list[GroupingSet]
-    keys: Keys
+    sets: list[GroupingSet]  # attributes of each grouping set
+    keys: Keys  # expressions that all sets are by
+    # groups, blocks: the groups of the expressions, and for each the groups of the attributes that
+    # are there.
     groups: Sequence[KeyGroup]
     blocks: Sequence[list[GroupBlock]]
-    conditions: Sequence[Truth]
-    later: bool
+    conditions: Sequence[Truth]  # what decides which are there
+    later: bool  # whether some of it is tested after windows
 
 
 @dataclass(frozen=True, eq=False)

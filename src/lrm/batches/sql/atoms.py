@@ -55,21 +55,11 @@ def is_binned(attribute: Attribute) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """The numbers of each cell that holds some: the declared cells, then (below) and (above).
+    """The numbers of each cell that holds some: the declared cells, then (below) and (above)."""
 
-    Parameters
-    ----------
-    low
-        The least number of each cell.
-    high
-        The largest one, or where ``is_open`` the edge that its numbers stay below.
-    regular
-        How many cells are declared ones.
-    """
-
-    low: NDArray[Any]
-    high: NDArray[Any]
-    regular: int
+    low: NDArray[Any]  # the least number of each cell
+    high: NDArray[Any]  # the largest one, or where ``is_open`` the edge that its numbers stay below
+    regular: int  # how many cells are declared ones
     is_open: bool = False
 
     @classmethod

@@ -81,45 +81,24 @@ Ints = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class CellColumn:
-    """A value for every cell of an attribute.
-
-    Parameters
-    ----------
-    axis
-        The attribute.
-    values
-        The different values.
-    places
-        For each cell, the place of its value; −1 for NULL, −2 where it is not constant.
-    """
+    """A value for every cell of an attribute."""
 
     axis: int
     values: pa.Array
+    # For each cell, the place of its value; −1 for NULL, −2 where it is not constant.
     places: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """An expression in DuckDB's SQL, over columns that stand for attributes and conditions.
+    """An expression in DuckDB's SQL, over columns that stand for attributes and conditions."""
 
-    Parameters
-    ----------
-    shown
-        The expression as it is written in the batch.
-    text
-        The same with a column ``a3`` for the value of attribute 3, and ``p0`` for condition 0.
-    raw
-        Attributes whose values are used.
-    conditions
-        Attribute and possible truths of each condition.
-    columns
-        What is known cell by cell: ``c0`` stands for the first of these.
-    """
-
-    shown: str
+    shown: str  # the expression as it is written in the batch
+    # The same with a column ``a3`` for the value of attribute 3, and ``p0`` for condition 0.
     text: str
-    raw: frozenset[int]
-    conditions: tuple[tuple[int, Truths], ...]
+    raw: frozenset[int]  # attributes whose values are used
+    conditions: tuple[tuple[int, Truths], ...]  # attribute and possible truths of each condition
+    # What is known cell by cell: ``c0`` stands for the first of these.
     columns: tuple[CellColumn, ...] = ()
 
     @cached_property
@@ -133,31 +112,17 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """The values of an expression over classes of cells that it does not distinguish.
+    """The values of an expression over classes of cells that it does not distinguish."""
 
-    Parameters
-    ----------
-    axes
-        The attributes that it reads.
-    classes
-        For each of them, the class of every cell.
-    codes
-        Place of the value in ``distinct`` by classes, one dimension per attribute; −1 where it is
-        undecided.
-    several
-        For each attribute, whether a class of its cells holds several values, or undeclared ones.
-    distinct
-        The different values, in the order of the cells.
-    kind
-        DuckDB's name of their type.
-    """
-
-    axes: tuple[int, ...]
-    classes: tuple[Ints, ...]
+    axes: tuple[int, ...]  # the attributes that it reads
+    classes: tuple[Ints, ...]  # for each of them, the class of every cell
+    # Place of the value in ``distinct`` by classes, one dimension per attribute; −1 where it is
+    # undecided.
     codes: NDArray[np.int64]
+    # For each attribute, whether a class of its cells holds several values, or undeclared ones.
     several: tuple[NDArray[np.bool_], ...]
-    distinct: tuple[Any, ...]
-    kind: str
+    distinct: tuple[Any, ...]  # the different values, in the order of the cells
+    kind: str  # DuckDB's name of their type
 
     @property
     def undecided(self) -> NDArray[np.bool_]:

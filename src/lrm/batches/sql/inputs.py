@@ -39,25 +39,15 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class DerivedAnswer:
-    """One answer that is computed, over the groups of one grouping set.
-
-    Parameters
-    ----------
-    label
-        What it is called.
-    axes
-        The attributes that it is grouped by, after the fixed groups of expressions.
-    ways
-        Formula, parts, and the formula ``undivided`` of `lrm.workload.Computed`: several; the first
-        whose parts are all asked anyway is taken, or else the last.
-    binning, per_row
-        As in `lrm.workload.Computed`.
-    """
+    """One answer that is computed, over the groups of one grouping set."""
 
     label: LabelBlock
+    # The attributes that it is grouped by, after the fixed groups of expressions.
     axes: tuple[int, ...]
+    # formula, parts, and the formula ``undivided`` of `lrm.workload.Computed`: several; the first
+    # whose parts are all asked anyway is taken, or else the last.
     ways: Sequence[tuple[Sequence[Step], Sequence[Part], Sequence[Step] | None]]
-    binning: float | None = None
+    binning: float | None = None  # binning, per_row: as in `lrm.workload.Computed`.
     per_row: bool = False
 
 

@@ -186,52 +186,27 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Aggregates of rows by groups, and what is displayed of them.
-
-    Parameters
-    ----------
-    where
-        Conditions on rows.
-    sets
-        Grouping sets; one that is empty where there is no GROUP BY.
-    items
-        Columns: groups, and expressions of aggregates.
-    later
-        Conditions on groups that are tested after windows.
-    having, order, limit, offset
-        What is displayed.
-    qualify
-        Conditions on answers that are tested after ranks.
-    windows
-        Whether a column is a sum over groups, or an answer of other groups.
-    ranked
-        Whether a column is a rank among the groups that are displayed.
-    joined
-        Whether its columns are of rows that differ: it was joined.
-    sums
-        Whether expressions of it add up the answers of a sub-select.
-    divisions
-        Divisions of whole answers, which the statement's dialect would round down.
-    totals
-        What a column of groups says in the rows that add up all of its groups.
-    """
+    """Aggregates of rows by groups, and what is displayed of them."""
 
     where: tuple[Expr, ...]
+    # Grouping sets; one that is empty where there is no GROUP BY.
     sets: tuple[tuple[Expr, ...], ...]
-    items: tuple[Item, ...]
+    items: tuple[Item, ...]  # columns: groups, and expressions of aggregates
     env: Env
     grouped: bool
-    later: tuple[Expr, ...] = ()
-    having: tuple[Expr, ...] = ()
+    later: tuple[Expr, ...] = ()  # conditions on groups that are tested after windows
+    having: tuple[Expr, ...] = ()  # having, order, limit, offset: what is displayed
     order: tuple[ir.SortKey, ...] = ()
     limit: int | None = None
     offset: int = 0
-    qualify: tuple[Expr, ...] = ()
-    windows: bool = False
-    ranked: bool = False
-    joined: bool = False
-    sums: bool = False
+    qualify: tuple[Expr, ...] = ()  # conditions on answers that are tested after ranks
+    windows: bool = False  # whether a column is a sum over groups, or an answer of other groups
+    ranked: bool = False  # whether a column is a rank among the groups that are displayed
+    joined: bool = False  # whether its columns are of rows that differ: it was joined
+    sums: bool = False  # whether expressions of it add up the answers of a sub-select
+    # Divisions of whole answers, which the statement's dialect would round down.
     divisions: tuple[Expr, ...] = ()
+    # What a column of groups says in the rows that add up all of its groups.
     totals: Mapping[Expr, str] = field(default_factory=dict)
 
     @property

@@ -130,33 +130,17 @@ _REMARK = re.compile(r"\s*(importance)\s*:\s*(.*?)\s*", re.IGNORECASE | re.DOTAL
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """One statement of a text.
+    """One statement of a text."""
 
-    Parameters
-    ----------
-    line, column
-        Where its first word is, counted from 1.
-    start, stop
-        Where its first word begins and its last one ends, in characters.
-    text
-        The statement, from its first word to its last.
-    comments
-        The comments before it.
-    whole
-        The whole batch.
-    dialect
-        The dialect that the batch declares, or None.
-    """
-
-    line: int
+    line: int  # line, column: where its first word is, counted from 1
     column: int
-    start: int
+    start: int  # start, stop: where its first word begins and its last one ends, in characters
     stop: int
-    text: str
+    text: str  # the statement, from its first word to its last
     comments: tuple[str, ...]
     tokens: list[Token] = field(repr=False)
     whole: str = field(repr=False)
-    dialect: str | None = None
+    dialect: str | None = None  # the dialect that the batch declares, or None
 
     def alone(self) -> Chunk:
         """The statement without its tokens and the rest of the batch, which need much memory."""

@@ -20,27 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A linear aggregate that an answer is computed from.
-
-    Parameters
-    ----------
-    node
-        The aggregate.
-    square
-        Whether numbers are squared before they are added up.
-    counted
-        For the numbers of an average: the leaf that counts them, so that they may be added up from
-        a centre on.
-    window
-        ``OVER (…)`` around its sum over groups, or None.
-    apart
-        Whether it is over all rows, whatever WHERE and GROUP BY of the statement say.
-    """
+    """A linear aggregate that an answer is computed from."""
 
     node: Expr
-    square: bool = False
+    square: bool = False  # whether numbers are squared before they are added up
+    # For the numbers of an average: the leaf that counts them, so that they may be added up from a
+    # centre on.
     counted: int | None = None
-    window: ir.Window | None = None
+    window: ir.Window | None = None  # ``OVER (…)`` around its sum over groups, or None
+    # Whether it is over all rows, whatever WHERE and GROUP BY of the statement say.
     apart: bool = False
 
     @property

@@ -42,35 +42,16 @@ class KeyGroup:
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """Which groups a window function is of.
-
-    Parameters
-    ----------
-    node
-        The function.
-    within
-        Attributes that it is partitioned or ordered by.
-    axis
-        The attribute that it is ordered by, or None.
-    partition
-        Places of the expressions that it is partitioned by.
-    ranks
-        The place of each group of the expressions in the order of those that it is ordered by.
-    groups
-        All groups of the expressions.
-    present
-        Whether WHERE leaves each of them.
-    attribute
-        What ``axis`` is.
-    """
+    """Which groups a window function is of."""
 
     node: ir.Window
-    within: tuple[int, ...]
-    axis: int | None
-    partition: tuple[int, ...]
+    within: tuple[int, ...]  # attributes that it is partitioned or ordered by
+    axis: int | None  # the attribute that it is ordered by, or None
+    partition: tuple[int, ...]  # places of the expressions that it is partitioned by
+    # The place of each group of the expressions in the order of those that it is ordered by.
     ranks: Sequence[int] | None
-    groups: Sequence[KeyGroup]
-    present: Sequence[bool]
+    groups: Sequence[KeyGroup]  # all groups of the expressions
+    present: Sequence[bool]  # whether WHERE leaves each of them
     attribute: Attribute | None
 
     @property
