@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 
+from lrm.batches.sql import expr as ir
 from lrm.batches.sql.build import build
 from lrm.batches.sql.render import shown
 from lrm.batches.sql.rewrite import normal
@@ -145,3 +148,12 @@ def test_a_scalar_subquery_has_its_own_rows_and_no_groups():
     assert shown(found.items[1].expr) == "COUNT(*) / (SELECT COUNT(*) FILTER (WHERE (k > 3)))"
     assert code_of(f"SELECT COUNT(*) / (SELECT n FROM ({BY_C})) FROM t") == "subquery"
     assert code_of("SELECT COUNT(*) FROM t WHERE k > (SELECT AVG(k) FROM t)") == "subquery"
+
+
+def test_the_parts_of_every_node_are_fields():
+    for kind in (
+        *ir.Expr.__subclasses__(),
+        *ir.Unary.__subclasses__(),
+        *ir.Several.__subclasses__(),
+    ):
+        assert set(kind.parts) <= {one.name for one in fields(kind)}, kind

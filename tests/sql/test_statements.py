@@ -7,7 +7,6 @@ import pytest
 
 import lrm
 from lrm.batches import parse_batch
-from lrm.batches.remarks import Remarks, remarks_before
 from lrm.domain import Bins, Categories, Dates, Domain, Integers
 from lrm.errors import FileFormatError, SqlWarning, WorkloadError
 from lrm.files.archive import read_archive, write_archive
@@ -113,8 +112,9 @@ def test_expected_sizes():
         "-- expected: 1,500\nSELECT COUNT(*) AS n FROM visits; SELECT COUNT(*) AS m FROM visits"
     )
     assert (one.expected, two.expected) == (1500.0, None)
-    with pytest.warns(SqlWarning, match="must be a number above 0, not 'many'"):
-        assert remarks_before("-- expected: many\n", 18) == Remarks()
+    with pytest.warns(SqlWarning, match="line 2: the expected .* above 0, not 'many'"):
+        (three,) = tables("-- expected: many\nSELECT COUNT(*) AS n FROM visits")
+    assert three.expected is None
 
 
 def test_a_name_that_is_used_twice_gets_the_columns():

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from dataclasses import dataclass
 
-from lrm.errors import SqlWarning, WorkloadError
+from lrm.errors import WorkloadError
 
 MOST_TITLE = 200
 """Characters of a title."""
@@ -45,6 +44,7 @@ class Remarks:
     expected: float | None = None  # the size of a usual answer
     # Tolerances as they are written, by the name of an answer; ``""`` for all others.
     within: tuple[tuple[str, str], ...] = ()
+    doubts: tuple[str, ...] = ()  # warnings about comments that state nothing
 
 
 def remarks_before(text: str, start: int) -> Remarks:
@@ -54,7 +54,7 @@ def remarks_before(text: str, start: int) -> Remarks:
     somebody has taken out, are no title.
 
     >>> remarks_before("-- a file\n\n-- Visits\n-- expected: 500\nSELECT 1", 38)
-    Remarks(title='Visits', expected=500.0, within=())
+    Remarks(title='Visits', expected=500.0, within=(), doubts=())
     """
     lines = _comment_lines(text[:start])
     directives = [_DIRECTIVE.fullmatch(line) for line in lines]
@@ -63,11 +63,17 @@ def remarks_before(text: str, start: int) -> Remarks:
     within = [
         (remark["name"] or "", remark["value"]) for word, remark in values if word[:6] == "within"
     ]
-    for line in lines:
-        if _NO_COLON.fullmatch(line):
-            word, _, value = line.partition(" ")
-            sentence = f"the comment {line!r} is a title; write a colon, as in `-- {word}: {value}`"
-            warnings.warn(sentence, SqlWarning, stacklevel=2)
+    doubts = [
+        f"the comment {line!r} is a title; write a colon, as in `-- {line.replace(' ', ': ', 1)}`"
+        for line in lines
+        if _NO_COLON.fullmatch(line)
+    ]
+    expected = _size(sizes[-1]) if sizes else None
+    if sizes and expected is None:
+        doubts.append(
+            f"the expected size before a statement must be a number above 0, not {sizes[-1]!r}; "
+            "it is left out"
+        )
     words = [
         line
         for line, directive in zip(lines, directives, strict=True)
@@ -76,7 +82,7 @@ def remarks_before(text: str, start: int) -> Remarks:
     title = " ".join(" ".join(words).split()).strip(" -=*#").removesuffix(".")
     if len(title) > MOST_TITLE:
         title = title[: MOST_TITLE - 1].rsplit(" ", 1)[0] + "…"
-    return Remarks(title, _size(sizes[-1]) if sizes else None, tuple(within))
+    return Remarks(title, expected, tuple(within), tuple(doubts))
 
 
 def tolerance(text: str, expected: float | None) -> float:
@@ -136,12 +142,4 @@ def _size(text: str) -> float | None:
         size = _number(text.strip())
     except ValueError:
         size = math.nan
-    if 0 < size < math.inf:
-        return size
-    warnings.warn(
-        f"the expected size before a statement must be a number above 0, not {text!r}; "
-        "it is left out",
-        SqlWarning,
-        stacklevel=2,
-    )
-    return None
+    return size if 0 < size < math.inf else None

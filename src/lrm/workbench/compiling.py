@@ -19,6 +19,7 @@ from typing import Any
 from lrm.batches import parse_batch, sql
 from lrm.batches.sql.answers import Answer
 from lrm.batches.sql.compile import Made, Memory, outcomes
+from lrm.batches.sql.refusals import taken_name
 from lrm.batches.sql.source import Chunk, split
 from lrm.domain import Domain
 from lrm.domain.file import parse_domain
@@ -39,7 +40,6 @@ SLICE = 0.1
 """Seconds of work in one go: a changed domain means that every statement is compiled again."""
 
 _LINE = re.compile(r"(?:\S+ )?line (\d+)(?:, [^:]*)?: ")
-_EXPECTED = re.compile(r"\s*expected(?: size)?\s*:\s*(.*?)\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -186,17 +186,13 @@ class Compiler:
         statements: list[Asked] = []
         limits: list[Limits] = []
         taken, pending = TakenLabels(), 0
-        with caught():  # a size that is not a number is reported below
-            every = outcomes(cut, domain, self._memory, seconds)
-        for outcome in every:
+        for outcome in outcomes(cut, domain, self._memory, seconds):
             chunk = outcome.chunk
             if outcome.made is None and outcome.error is None:
                 pending += 1
                 continue
             weight, problem = _weight(chunk)
             problems += [problem] if problem else []
-            expected, doubt = _expected(chunk)
-            warned += [doubt] if doubt else []
             if outcome.made is None:
                 problems += [_problem(outcome.error)] if outcome.error is not None else []
                 continue
@@ -204,10 +200,10 @@ class Compiler:
             labels = Labels(outcome.made.labels(domain))
             clash = next(filter(None, map(taken.add, labels.blocks)), None)
             if clash is not None:
-                problems.append(Problem(chunk.line, _clash_words(clash.name, clash.line)))
+                problems.append(Problem(chunk.line, taken_name(clash).sentence))
             table = outcome.made.selects[0][2]
             parts = _parts(outcome.made, table.title, domain)
-            statements.append(Asked(chunk.line, table.title, weight, expected, parts))
+            statements.append(Asked(chunk.line, table.title, weight, table.expected, parts))
             limits.append(table.within)
         weights = [statement.importance for statement in statements]
         words = [chunk.words for chunk in cut]
@@ -257,19 +253,16 @@ def asked_statements(batch: Workload) -> tuple[Asked, ...]:
 
 def _parts(made: Made, title: str, domain: Domain) -> tuple[tuple[str, int], ...]:
     """The counts of a statement, and its other answers by name."""
-    counts, sums, answer_counts = 0, dict[str, int](), dict[str, int]()
+    counts, sums, computed = 0, dict[str, int](), dict[str, int]()
     for answer in made.answers:
-        if isinstance(answer, Answer):
-            blocks = (answer.names.label(domain, *block) for block in answer.blocks)
-            size = sum(label.count for label in blocks)
-            if is_count(answer.products):
-                counts += size
-            else:
-                sums[answer.names.query] = sums.get(answer.names.query, 0) + size
+        size = sum(label.count for label in answer.labels(domain))
+        linear = isinstance(answer, Answer)
+        if isinstance(answer, Answer) and is_count(answer.products):
+            counts += size
         else:
-            name = answer.label.query
-            answer_counts[name] = answer_counts.get(name, 0) + answer.label.count
-    return tuple(named_parts(title, counts, {**sums, **answer_counts}))
+            others = sums if linear else computed
+            others[answer.query] = others.get(answer.query, 0) + size
+    return tuple(named_parts(title, counts, {**sums, **computed}))
 
 
 Limits = tuple[tuple[str, float], ...]
@@ -309,26 +302,3 @@ def _weight(chunk: Chunk) -> tuple[float, Problem | None]:
         return chunk.importance, None
     except LrmError as reason:
         return 1.0, _problem(reason)
-
-
-def _expected(chunk: Chunk) -> tuple[float | None, Problem | None]:
-    """The size of a usual answer, as a comment before the statement says (workbench only)."""
-    size_match = next(filter(None, map(_EXPECTED.fullmatch, chunk.comments)), None)
-    if size_match is None:
-        return None, None
-    try:
-        size = float(size_match[1].replace(",", ""))
-    except ValueError:
-        size = math.nan
-    if 0 < size < math.inf:
-        return size, None
-    words = (
-        f"the expected size before this statement must be a number above 0, not {size_match[1]!r}"
-    )
-    return None, Problem(chunk.line, words)
-
-
-def _clash_words(name: str, line: int | None) -> str:
-    return (
-        f"the name {name!r} is already taken on line {line}; give each answer its own name with AS"
-    )

@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from lrm.batches.sql.statistics import Steps
     from lrm.batches.sql.tables import Truth
     from lrm.batches.terms import Names
+    from lrm.domain import Domain
     from lrm.maps.products.combine import Product
-    from lrm.workload import Step
+    from lrm.workload import LabelBlock, Step
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,24 @@ class Answer:
     names: Names
     blocks: list[GroupBlock]
     products: list[Product]
+
+    @property
+    def query(self) -> str:
+        """What it is called, without its groups."""
+        return self.names.query
+
+    @property
+    def parts(self) -> list[Part]:
+        """The linear queries that it needs: itself."""
+        return [Part(axes, self.products, rows) for axes, rows in self.blocks]
+
+    def labels(self, domain: Domain) -> list[LabelBlock]:
+        """What it is called in its groups."""
+        return [self.names.label(domain, axes, rows) for axes, rows in self.blocks]
+
+    def moved(self, lines: int) -> Answer:
+        """The same some lines further down."""
+        return replace(self, names=replace(self.names, line=(self.names.line or 0) + lines))
 
 
 LONG = 1 << 20

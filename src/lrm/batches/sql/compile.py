@@ -26,9 +26,9 @@ from lrm.batches.sql.cells import Cells, Context
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.formulas import is_linear
 from lrm.batches.sql.groups import own_name
-from lrm.batches.sql.inputs import DerivedAnswer, Inputs, Part, QuantileAnswer
+from lrm.batches.sql.inputs import DerivedAnswer, Inputs, QuantileAnswer
 from lrm.batches.sql.plan import Answers, UnionAll
-from lrm.batches.sql.refusals import fail, in_statement, placed
+from lrm.batches.sql.refusals import fail, in_statement, placed, taken_name
 from lrm.batches.sql.rewrite import normal
 from lrm.batches.sql.select import AnyAnswer, Select, union_display
 from lrm.batches.sql.source import Chunk, split
@@ -39,10 +39,9 @@ from lrm.workload.products import MOST_IMPORTANCES
 from lrm.workload.statements import distinct_names, title_of
 
 if TYPE_CHECKING:
-    from lrm.batches.sql.groups import GroupBlock
     from lrm.domain import Domain
     from lrm.maps.products.combine import Product
-    from lrm.workload import Derived, LabelBlock, Workload
+    from lrm.workload import LabelBlock, Workload
     from lrm.workload.display import Display
 
 MOST_RUNNING = 1 << 23
@@ -71,37 +70,21 @@ class Made:
         return [answer for answers, *_ in self.selects for answer in answers]
 
     def labels(self, domain: Domain) -> list[LabelBlock]:
-        """What its answers are called in their groups."""
-        linear: list[LabelBlock] = []
-        derived: list[LabelBlock] = []
-        for answer in self.answers:
-            if isinstance(answer, Answer):
-                linear += [answer.names.label(domain, axes, rows) for axes, rows in answer.blocks]
-            else:
-                derived.append(answer.label)
-        return [*linear, *derived]
+        """What its answers are called in their groups: linear ones first."""
+        order = sorted(self.answers, key=lambda answer: not isinstance(answer, Answer))
+        return [label for answer in order for label in answer.labels(domain)]
 
     def moved(self, lines: int) -> Made:
         """The same statement some lines further down."""
-        if not lines:
-            return self
-        selects = [
+        selects: Selects = [
             (
-                [_moved(entry, lines) for entry in answers],
+                [answer.moved(lines) for answer in answers],
                 display,
                 replace(table, line=(table.line or 0) + lines),
             )
             for answers, display, table in self.selects
         ]
-        return Made(selects, [_moved_error(entry, lines) for entry in self.warnings])
-
-
-def _moved(answer: AnyAnswer, lines: int) -> AnyAnswer:
-    if isinstance(answer, Answer):
-        names = replace(answer.names, line=(answer.names.line or 0) + lines)
-        return replace(answer, names=names)
-    label = replace(answer.label, line=(answer.label.line or 0) + lines)
-    return replace(answer, label=label)
+        return Made(selects, [_moved_error(error, lines) for error in self.warnings])
 
 
 def _moved_error(error: SqlError, lines: int) -> SqlError:
@@ -141,16 +124,21 @@ class Memory:
         if known is None or len(known.comparisons) + len(known.expressions) > MOST_VALUES:
             self._context = Context(domain)
 
-    def find(self, key: Any) -> Any:
-        """What is remembered, or None."""
-        remembered = self._known.get(key)
-        if remembered is not None:
-            self._known.move_to_end(key)
-        return remembered
+    def find(self, key: Any, line: int) -> Any:
+        """What is remembered, or None; lines are those of a statement that begins at ``line``."""
+        if key not in self._known:
+            return None
+        self._known.move_to_end(key)
+        first, value = self._known[key]
+        if first == line or isinstance(value, _Read):
+            return value
+        if isinstance(value, SqlError):
+            return _moved_error(value, line - first)
+        return value.moved(line - first)
 
-    def keep(self, key: Any, value: Any) -> None:
+    def keep(self, key: Any, line: int, value: _Read | Made | SqlError) -> None:
         """Remember something, in place of what was not asked for longest."""
-        self._known[key] = value
+        self._known[key] = line, value
         while len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
 
@@ -184,10 +172,12 @@ def compile_batch(text: str, domain: Domain) -> Workload:
                 if not isinstance(answer, Answer):
                     waiting.append((chunk, answer))  # what is asked anyway comes first
                     continue
-                for axes, group_rows in answer.blocks:
+                for part in answer.parts:
                     with in_statement(chunk):
-                        inputs.note(Part(axes, answer.products, group_rows))
-                        _add(rows, answer, (axes, group_rows))
+                        inputs.note(part)
+                        clash = rows.add(answer.names, part.axes, part.products, part.rows)
+                        if clash is not None:
+                            raise taken_name(clash)
             here = replace(
                 table,
                 rows=(before[0], rows.count),
@@ -196,10 +186,13 @@ def compile_batch(text: str, domain: Domain) -> Workload:
             )
             # A later part of UNION ALL has no name: it continues the table of the first.
             tables[-1:] = [*tables[-1:], here] if here.name else [tables[-1].joined(here)]
-    derived = tuple(_derived(inputs, answer, chunk) for chunk, answer in waiting)
+    derived = []
+    for chunk, answer in waiting:
+        with in_statement(chunk):
+            derived.append(inputs.derived(answer))
     statements = tuple(distinct_names(tables))
     batch = replace(
-        rows.finished(), derived=derived, display=tuple(displays), statements=statements
+        rows.finished(), derived=tuple(derived), display=tuple(displays), statements=statements
     )
     return _weighed(batch, [chunk for chunk, _ in every])
 
@@ -276,68 +269,39 @@ def outcomes(
 
 def _read(chunk: Chunk, memory: Memory, end: float) -> _Read | SqlError | None:
     key = ("read", chunk.dialect, chunk.text)
-    known: tuple[int, _Read | SqlError] | None = memory.find(key)
-    if known is None:
-        if time.thread_time() > end:
-            return None
-        try:
-            with in_statement(chunk):
-                built = build(chunk, memory.context.domain)
-                selects = [normal(plan, memory.context.domain) for plan in built.plan.parts]
-            own_chunk = built.chunk.alone()
-            read_outcome: _Read | SqlError = _Read(own_chunk, built.plan, selects, built.table)
-        except SqlError as error:
-            read_outcome = error
-        known = chunk.line, read_outcome
-        memory.keep(key, known)
-    line, read_statement = known
-    return (
-        _moved_error(read_statement, chunk.line - line)
-        if isinstance(read_statement, SqlError)
-        else read_statement
-    )
+    known: _Read | SqlError | None = memory.find(key, chunk.line)
+    if known is not None or time.thread_time() > end:
+        return known
+    try:
+        with in_statement(chunk):
+            built = build(chunk, memory.context.domain)
+            selects = [normal(plan, memory.context.domain) for plan in built.plan.parts]
+        known = _Read(built.chunk.alone(), built.plan, selects, built.table)
+    except SqlError as error:
+        known = error
+    memory.keep(key, chunk.line, known)
+    return known
 
 
 def _made(chunk: Chunk, read: _Read, number: int, shared: set[str], memory: Memory) -> Outcome:
     """Compile one statement, unless it is remembered."""
     remarks = remarks_before(chunk.whole, chunk.start)
     names = {item.name for select in read.selects for item in select.items}
-    key: tuple[Any, ...] = (
-        "made",
-        chunk.dialect,
-        chunk.text,
-        remarks,
-        frozenset(names & shared),
-        None,
-    )
-    known: tuple[int, Made | SqlError] | None = memory.find(key)
-    if known is None:
-        key = (*key[:-1], number)
-        known = memory.find(key)
-    if known is None:
+    key = ("made", chunk.dialect, chunk.text, remarks, frozenset(names & shared))
+    places = (None, number)  # what has no name by its number is the same wherever it stands
+    known = [memory.find((*key, place), chunk.line) for place in places]
+    made: Made | SqlError | None = known[0] or known[1]
+    if made is None:
+        place: int | None = number
         try:
-            made_outcome: Made | SqlError = _compile_statement(
-                read, number, remarks, shared, memory
-            )
-            if not isinstance(made_outcome, Made) or not any(
-                query_name[0] == "q" for query_name in _names(made_outcome)
-            ):
-                key = (*key[:-1], None)  # the same wherever it stands
+            made = _compile_statement(read, number, remarks, shared, memory)
+            if not any(answer.query[0] == "q" for answer in made.answers):
+                place = None
         except SqlError as error:
-            made_outcome = error
-        known = read.chunk.line, made_outcome
-        memory.keep(key, known)
-    lines = chunk.line - known[0]
-    if isinstance(known[1], SqlError):
-        return Outcome(chunk, error=_moved_error(known[1], lines))
-    return Outcome(chunk, known[1].moved(lines))
-
-
-def _names(made: Made) -> set[str]:
-    return {
-        answer.names.query if isinstance(answer, Answer) else answer.label.query
-        for answer in made.answers
-    }
+            made = error
+        memory.keep((*key, place), read.chunk.line, made)
+        made = memory.find((*key, place), chunk.line)
+    return Outcome(chunk, error=made) if isinstance(made, SqlError) else Outcome(chunk, made)
 
 
 def _compile_statement(
@@ -371,6 +335,7 @@ def _compile_statement(
             selects.append((select_answers, display, table))
             for sentence, node in select.cells.warnings.items():
                 notices.append(placed(fail("constant", sentence, node), chunk))
+        notices += [placed(fail("within", doubt), chunk) for doubt in remarks.doubts]
     return Made(selects, notices)
 
 
@@ -437,36 +402,8 @@ def _group_names(select: Answers) -> frozenset[str] | None:
 
 def _is_long(made: Made) -> bool:
     """Whether some answers need running totals that are too many to be written out."""
-    parts: list[Part] = []
-    for answer in made.answers:
-        if isinstance(answer, Answer):
-            parts += [Part(axes, answer.products, group_rows) for axes, group_rows in answer.blocks]
-        elif isinstance(answer, QuantileAnswer):
-            parts.append(answer.part)
-        else:
-            parts += [part for _, way, _ in answer.ways for part in way]
-    return any(group_rows.weights > MOST_RUNNING for part in parts for group_rows in part.rows)
-
-
-def _add(rows: FlatRows | Terms, answer: Answer, block: GroupBlock) -> None:
-    try:
-        clash = rows.add(answer.names, block[0], answer.products, block[1])
-    except WorkloadError as error:
-        raise SqlError(str(error), code="size") from None
-    if clash is not None:
-        sentence = (
-            f"the name {clash.name!r} is already taken on line {clash.line}; "
-            "give each answer its own name with AS"
-        )
-        raise SqlError(sentence, code="name")
-
-
-def _derived(inputs: Inputs, answer: DerivedAnswer | QuantileAnswer, chunk: Chunk) -> Derived:
-    with in_statement(chunk):
-        try:
-            return inputs.derived(answer)
-        except WorkloadError as error:
-            raise SqlError(str(error), code="size") from None
+    every = (part for answer in made.answers for part in answer.parts)
+    return any(rows.weights > MOST_RUNNING for part in every for rows in part.rows)
 
 
 def _weighed(batch: Workload, chunks: list[Chunk]) -> Workload:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count as count_from
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from lrm.batches.sql.refusals import taken_name
 from lrm.batches.terms import Names
-from lrm.errors import SqlError
 from lrm.workload import Block, Computed, Formula, Quantile
 
 if TYPE_CHECKING:
     from lrm.batches.terms import FlatRows, Rows, Terms
+    from lrm.domain import Domain
     from lrm.maps.products.combine import Product
     from lrm.workload import Derived, LabelBlock, Method, Step
 
@@ -38,31 +39,58 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class DerivedAnswer:
-    """One answer that is computed, over the groups of one grouping set."""
+class _Computed:
+    """An answer that is computed from linear ones, over the groups of one grouping set."""
 
     label: LabelBlock
     # The attributes that it is grouped by, after the fixed groups of expressions.
     axes: tuple[int, ...]
-    # formula, parts, and the formula ``undivided`` of `lrm.workload.Computed`: several; the first
-    # whose parts are all asked anyway is taken, or else the last.
-    ways: Sequence[tuple[Sequence[Step], Sequence[Part], Sequence[Step] | None]]
-    binning: float | None = None  # binning, per_row: as in `lrm.workload.Computed`.
-    per_row: bool = False
+
+    @property
+    def query(self) -> str:
+        """What it is called, without its groups."""
+        return self.label.query
+
+    def labels(self, _: Domain) -> list[LabelBlock]:
+        """What it is called in its groups."""
+        return [self.label]
+
+    def moved(self, lines: int) -> Self:
+        """The same some lines further down."""
+        return replace(self, label=replace(self.label, line=(self.label.line or 0) + lines))
 
 
 @dataclass(frozen=True, eq=False)
-class QuantileAnswer:
-    """A quantile over the groups of one grouping set, from running totals."""
+class DerivedAnswer(_Computed):
+    """A formula; ``binning`` and ``per_row`` are those of `lrm.workload.Computed`."""
 
-    label: LabelBlock
-    axes: tuple[int, ...]
+    # Formula, parts, and the formula ``undivided`` of `lrm.workload.Computed`: several; the first
+    # whose parts are all asked anyway is taken, or else the last.
+    ways: Sequence[tuple[Sequence[Step], Sequence[Part], Sequence[Step] | None]]
+    binning: float | None = None
+    per_row: bool = False
+
+    @property
+    def parts(self) -> list[Part]:
+        """The linear queries that it may need."""
+        return [part for _, way, _ in self.ways for part in way]
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileAnswer(_Computed):
+    """A quantile, from running totals."""
+
     level: float
     part: Part
     axis: int
     method: Method
     lows: tuple[float, ...]
     highs: tuple[float, ...]
+
+    @property
+    def parts(self) -> list[Part]:
+        """The linear queries that it needs: its running totals."""
+        return [self.part]
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,11 +163,7 @@ class Inputs:
         """The derived answer, whose inputs are added to the batch where they are new."""
         clash = self.rows.taken.add(answer.label)
         if clash is not None:
-            raise SqlError(
-                f"the name {clash.name!r} is already taken on line {clash.line}; "
-                "give each answer its own name with AS",
-                code="name",
-            )
+            raise taken_name(clash)
         if isinstance(answer, QuantileAnswer):
             block = self._block(answer.part, answer, 1)
             name = self.rows.domain.attributes[answer.axis].name

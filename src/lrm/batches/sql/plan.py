@@ -171,6 +171,22 @@ class UnionAll(Plan):
         return bool(self.keys) or self.count is not None or self.offset > 0
 
 
+def items_of(plan: Plan) -> tuple[Item, ...]:
+    """The columns of a SELECT."""
+    while not isinstance(plan, Project | Aggregate):
+        plan = plan.input  # type: ignore[attr-defined] # Choose, Sort and Limit have one
+    return plan.items
+
+
+def has_answers(plan: Plan) -> bool:
+    """Whether a plan has aggregates."""
+    while not isinstance(plan, Aggregate):
+        if isinstance(plan, Scan):
+            return False
+        plan = plan.input  # type: ignore[attr-defined] # all others have one
+    return True
+
+
 Env = Mapping[tuple[str, str], Expr]
 """What the columns of FROM stand for, by sub-select and name."""
 

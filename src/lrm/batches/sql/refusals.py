@@ -5,13 +5,14 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from lrm.errors import SqlError
+from lrm.errors import SqlError, WorkloadError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lrm.batches.sql.expr import Expr
     from lrm.batches.sql.source import Chunk
+    from lrm.workload import Label
 
 ONE_TABLE = "a query reads only the declared table"
 PREDICATES = (
@@ -143,6 +144,15 @@ def refuse(
     )
 
 
+def taken_name(clash: Label) -> SqlError:
+    """The error for an answer whose name an earlier one has."""
+    sentence = (
+        f"the name {clash.name!r} is already taken on line {clash.line}; "
+        "give each answer its own name with AS"
+    )
+    return SqlError(sentence, code="name")
+
+
 def placed(error: SqlError, chunk: Chunk) -> SqlError:
     """The same error with its line and column in the batch."""
     if error.line is not None:
@@ -155,10 +165,12 @@ def placed(error: SqlError, chunk: Chunk) -> SqlError:
 
 @contextmanager
 def in_statement(chunk: Chunk) -> Iterator[None]:
-    """Give errors of a statement their line and column."""
+    """Give errors of a statement their line and column, those about its size too."""
     try:
         yield
     except SqlError as error:
         raise placed(error, chunk) from None
+    except WorkloadError as error:
+        raise placed(SqlError(str(error), code="size"), chunk) from None
     except RecursionError:
         raise placed(SqlError(TOO_DEEP, code="size"), chunk) from None

@@ -5,35 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lrm.batches.sql.expr import (
-    Aggregate,
-    And,
-    Apart,
-    Attribute,
-    Between,
-    Binary,
-    Boolean,
-    Call,
-    Case,
-    Cast,
-    CellLabel,
-    Column,
-    Expr,
-    GroupCount,
-    In,
-    IsNull,
-    LookedUp,
-    Negative,
-    Not,
-    Null,
-    Number,
-    Or,
-    Row,
-    Scalar,
-    SortKey,
-    Text,
-    Window,
-)
+from lrm.batches.sql import expr as ir
+from lrm.batches.sql.expr import Expr
 
 Names = Callable[[Expr], "str | None"]
 """The text of a node that stands for something else, or None."""
@@ -49,8 +22,8 @@ def render(node: Expr, names: Names = lambda _: None) -> str:
 
     Examples
     --------
-    >>> either = Or((Boolean(True), Not(Boolean(False))))
-    >>> render(And((either, Binary("<", Column("t", "x"), Number("-1")))))
+    >>> either = ir.Or((ir.Boolean(True), ir.Not(ir.Boolean(False))))
+    >>> render(ir.And((either, ir.Binary("<", ir.Column("t", "x"), ir.Number("-1")))))
     '(TRUE OR (NOT FALSE)) AND (x < (-1))'
     """
     named = names(node)
@@ -113,40 +86,42 @@ def _sort_key(node: Any, inside: _Inside, _: _Listed) -> str:
 
 
 _LITERALS: dict[type[Expr], Callable[[Any], str]] = {
-    Column: lambda node: str(node.name),
-    Attribute: lambda node: str(node.name),
-    LookedUp: lambda node: f"{node.lookup}.{node.column}" if node.column else node.lookup,
-    Number: lambda node: str(node.text),
-    Text: lambda node: "'" + node.value.replace("'", "''") + "'",
-    Boolean: lambda node: "TRUE" if node.value else "FALSE",
-    Null: lambda _: "NULL",
-    Scalar: lambda _: "(SELECT …)",
+    ir.Column: lambda node: str(node.name),
+    ir.Attribute: lambda node: str(node.name),
+    ir.LookedUp: lambda node: f"{node.lookup}.{node.column}" if node.column else node.lookup,
+    ir.Number: lambda node: str(node.text),
+    ir.Text: lambda node: "'" + node.value.replace("'", "''") + "'",
+    ir.Boolean: lambda node: "TRUE" if node.value else "FALSE",
+    ir.Null: lambda _: "NULL",
+    ir.Scalar: lambda _: "(SELECT …)",
 }
 _WRITERS: dict[type[Expr], Callable[[Any, _Inside, _Listed], str]] = {
-    CellLabel: lambda node, _, listed: listed((node.this,)),
-    Negative: lambda node, inside, _: f"-{inside(node.this)}",
-    Binary: lambda node, inside, _: (
+    ir.CellLabel: lambda node, _, listed: listed((node.this,)),
+    ir.Negative: lambda node, inside, _: f"-{inside(node.this)}",
+    ir.Binary: lambda node, inside, _: (
         f"{inside(node.left)} {node.op.replace('div', '/')} {inside(node.right)}"
     ),
-    And: lambda node, inside, _: " AND ".join(map(inside, node.items)),
-    Or: lambda node, inside, _: " OR ".join(map(inside, node.items)),
-    Not: lambda node, inside, _: f"NOT {inside(node.this)}",
-    IsNull: lambda node, inside, _: f"{inside(node.this)} IS NULL",
-    In: lambda node, inside, listed: f"{inside(node.this)} IN ({listed(node.items)})",
-    Between: lambda node, inside, _: (
+    ir.And: lambda node, inside, _: " AND ".join(map(inside, node.items)),
+    ir.Or: lambda node, inside, _: " OR ".join(map(inside, node.items)),
+    ir.Not: lambda node, inside, _: f"NOT {inside(node.this)}",
+    ir.IsNull: lambda node, inside, _: f"{inside(node.this)} IS NULL",
+    ir.In: lambda node, inside, listed: f"{inside(node.this)} IN ({listed(node.items)})",
+    ir.Between: lambda node, inside, _: (
         f"{inside(node.this)} BETWEEN {inside(node.low)} AND {inside(node.high)}"
     ),
-    Row: lambda node, _, listed: f"({listed(node.items)})",
-    Case: _case,
-    Cast: lambda node, _, listed: (
+    ir.Row: lambda node, _, listed: f"({listed(node.items)})",
+    ir.Case: _case,
+    ir.Cast: lambda node, _, listed: (
         f"{'TRY_CAST' if node.safe else 'CAST'}({listed((node.this,))} AS {node.to})"
     ),
-    Call: _call,
-    Aggregate: _aggregate,
-    SortKey: _sort_key,
-    Window: _window,
-    Apart: lambda node, _, listed: f"(SELECT {listed((node.this,))})",
-    GroupCount: lambda node, _, listed: f"(number of groups by {listed(node.keys)})",
+    ir.Call: _call,
+    ir.Aggregate: _aggregate,
+    ir.SortKey: _sort_key,
+    ir.Window: _window,
+    ir.Apart: lambda node, _, listed: f"(SELECT {listed((node.this,))})",
+    ir.GroupCount: lambda node, _, listed: f"(number of groups by {listed(node.keys)})",
 }
-_CLOSED = frozenset({*_LITERALS, Row, Cast, Call, Aggregate, Apart, CellLabel, GroupCount})
+_CLOSED = frozenset(
+    {*_LITERALS, ir.Row, ir.Cast, ir.Call, ir.Aggregate, ir.Apart, ir.CellLabel, ir.GroupCount}
+)
 """What needs no parentheses inside another expression, unless it has a sign."""

@@ -11,16 +11,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql.bind import aggregates, functions
-from lrm.batches.sql.bind.scope import Scope, bare, folded, only, place, refuse_node
+from lrm.batches.sql.bind.scope import bare, folded, only, place, refuse_node
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.refusals import EXPRESSIONS, PREDICATES, refuse
 from lrm.batches.sql.source import DUCKDB
 from lrm.errors import SqlError
+
+if TYPE_CHECKING:
+    from lrm.batches.sql.build.joins import From
 
 MOST_WRITTEN = 100_000
 """Nodes of an expression, with what its columns stand for."""
@@ -55,7 +59,7 @@ _BINARY: dict[type[exp.Expr], str] = {
 class Binder:
     """Builds the expressions of one SELECT."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: From) -> None:
         self.scope = scope
 
     def expr(self, node: exp.Expr) -> Expr:

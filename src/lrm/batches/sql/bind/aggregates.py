@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from lrm.batches.sql import expr as ir
-from lrm.batches.sql.bind.scope import Binds, bare, folded, only, place, refuse_node
+from lrm.batches.sql.bind.scope import bare, folded, only, place, refuse_node
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.refusals import ADVICE, AGGREGATES, DISTINCT, fail, refuse
 from lrm.batches.sql.statistics import STATISTICS
+
+if TYPE_CHECKING:
+    from lrm.batches.sql.bind import Binder
 
 NAMES = ("SUM", *STATISTICS)
 """Aggregates of one or two expressions, as SQL names them."""
@@ -48,7 +52,7 @@ _WINDOWS: dict[type[exp.Expr], str] = {
 _MOST_OFFSET = 6  # digits
 
 
-def _count(bind: Binds, node: exp.Expr) -> Expr:
+def _count(bind: Binder, node: exp.Expr) -> Expr:
     only(node, "this", "big_int")
     inner, at = bare(node.this), bind.at(node)
     if inner is None or type(inner) is exp.Star:
@@ -67,13 +71,13 @@ def _count(bind: Binds, node: exp.Expr) -> Expr:
     return ir.Aggregate("COUNT", (this,), at=bind.at(node, this))
 
 
-def _count_if(bind: Binds, node: exp.Expr) -> Expr:
+def _count_if(bind: Binder, node: exp.Expr) -> Expr:
     only(node, "this", "zero_on_all_null")
     condition = bind.expr(node.this)
     return ir.Aggregate("COUNT", (), condition, at=bind.at(node, condition))
 
 
-def aggregate(bind: Binds, node: exp.Expr) -> Expr:
+def aggregate(bind: Binder, node: exp.Expr) -> Expr:
     """Build an aggregate of one or two expressions."""
     known = isinstance(node, exp.AggFunc)
     names = node.sql_names() if isinstance(node, exp.AggFunc) else [node.name.upper()]
@@ -90,7 +94,7 @@ def aggregate(bind: Binds, node: exp.Expr) -> Expr:
     return ir.Aggregate(name, args, at=bind.at(node, *args))
 
 
-def _mode(bind: Binds, node: exp.Expr) -> Expr:
+def _mode(bind: Binder, node: exp.Expr) -> Expr:
     only(node, "this")
     if node.this is None:
         raise refuse("aggregate", "MODE without an expression", AGGREGATES, at=place(node))
@@ -98,20 +102,20 @@ def _mode(bind: Binds, node: exp.Expr) -> Expr:
     return ir.Aggregate("MODE", (this,), at=bind.at(node, this))
 
 
-def _median(bind: Binds, node: exp.Expr) -> Expr:
+def _median(bind: Binder, node: exp.Expr) -> Expr:
     only(node, "this")
     this = bind.expr(node.this)
     return ir.Aggregate("QUANTILE_CONT", (this,), level=0.5, at=bind.at(node, this))
 
 
-def _quantile(bind: Binds, node: exp.Expr) -> Expr:
+def _quantile(bind: Binder, node: exp.Expr) -> Expr:
     level = _level(bind, node.args.get("quantile") or node.args.get("expression"), node)
     this = bind.expr(node.this)
     name = _QUANTILES[type(node)]
     return ir.Aggregate(name, (this,), level=level, at=bind.at(node, this))
 
 
-def _bracket(bind: Binds, node: exp.Expr) -> Expr:
+def _bracket(bind: Binder, node: exp.Expr) -> Expr:
     """``APPROX_QUANTILES(x, 100)[OFFSET(50)]`` of BigQuery."""
     inner, place_of = node.this, node.expressions
     parts = inner.args.get("expression") if type(inner) is exp.ApproxQuantiles else None
@@ -131,7 +135,7 @@ def _bracket(bind: Binds, node: exp.Expr) -> Expr:
     return ir.Aggregate("QUANTILE_CONT", (this,), level=level, at=bind.at(node, this))
 
 
-def _within(bind: Binds, node: exp.Expr) -> Expr:
+def _within(bind: Binder, node: exp.Expr) -> Expr:
     only(node, "this", "expression")
     (order,) = node.expression.expressions
     if type(node.this) is exp.Mode:
@@ -148,7 +152,7 @@ def _within(bind: Binds, node: exp.Expr) -> Expr:
     return ir.Aggregate(name, (this,), level=level, at=bind.at(node.this, this))
 
 
-def _level(bind: Binds, node: exp.Expr | None, quantile_node: exp.Expr) -> float:
+def _level(bind: Binder, node: exp.Expr | None, quantile_node: exp.Expr) -> float:
     number = None if node is None or type(node) is exp.Array else bind.expr(node)
     if not isinstance(number, ir.Number):
         advice = "write one quantile per level: QUANTILE_CONT(x, 0.9)"
@@ -161,7 +165,7 @@ def _level(bind: Binds, node: exp.Expr | None, quantile_node: exp.Expr) -> float
     return level
 
 
-def _filter(bind: Binds, node: exp.Expr) -> Expr:
+def _filter(bind: Binder, node: exp.Expr) -> Expr:
     only(node, "this", "expression")
     inner = bind.expr(node.this)
     if not isinstance(inner, ir.Aggregate):
@@ -176,7 +180,7 @@ def _filter(bind: Binds, node: exp.Expr) -> Expr:
 # windows
 
 
-def _window(bind: Binds, node: exp.Expr) -> Expr:
+def _window(bind: Binder, node: exp.Expr) -> Expr:
     only(node, "this", "partition_by", "order", "over", "spec", "alias")
     inner, spec = node.this, node
     if node.args.get("alias") is not None:
@@ -198,7 +202,7 @@ def _window(bind: Binds, node: exp.Expr) -> Expr:
 
 
 def _over(
-    bind: Binds, name: str, args: tuple[Expr, ...], node: exp.Expr, spec: exp.Expr
+    bind: Binder, name: str, args: tuple[Expr, ...], node: exp.Expr, spec: exp.Expr
 ) -> ir.Window:
     order = spec.args.get("order")
     frame = spec.args.get("spec")
@@ -214,7 +218,7 @@ def _over(
     )
 
 
-def _buckets(bind: Binds, node: exp.Expr) -> tuple[Expr, ...]:
+def _buckets(bind: Binder, node: exp.Expr) -> tuple[Expr, ...]:
     """The number of buckets of NTILE; other ranks have no argument."""
     only(node, "this")
     if type(node) is not exp.Ntile:
@@ -226,7 +230,7 @@ def _buckets(bind: Binds, node: exp.Expr) -> tuple[Expr, ...]:
     return (count,)
 
 
-def _moved(bind: Binds, node: exp.Expr) -> tuple[Expr, ...]:
+def _moved(bind: Binder, node: exp.Expr) -> tuple[Expr, ...]:
     """The argument of a window function; for LAG and LEAD also the offset and the default."""
     only(node, "this", "offset", "default")
     this = bind.expr(node.this)
@@ -242,7 +246,7 @@ def _moved(bind: Binds, node: exp.Expr) -> tuple[Expr, ...]:
     return (this, ir.Number(text), *more)
 
 
-def sort_key(bind: Binds, node: exp.Expr, *, alias_first: bool = False) -> ir.SortKey:
+def sort_key(bind: Binder, node: exp.Expr, *, alias_first: bool = False) -> ir.SortKey:
     """Build a key of ORDER BY."""
     only(node, "this", "desc", "nulls_first")
     inner = bare(node.this)
@@ -275,7 +279,7 @@ def _frame(spec: exp.Expr, node: exp.Expr) -> ir.Frame:
     return ir.Frame(kind, ends[0], ends[1], units.pop() if units else "")
 
 
-FUNCTIONS: dict[type[exp.Expr], Callable[[Binds, exp.Expr], Expr]] = {
+FUNCTIONS: dict[type[exp.Expr], Callable[[Binder, exp.Expr], Expr]] = {
     **{exp.FUNCTION_BY_NAME[name]: aggregate for name in NAMES if name in exp.FUNCTION_BY_NAME},
     **dict.fromkeys(_QUANTILES, _quantile),
     exp.Count: _count,

@@ -7,13 +7,17 @@ their names.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from lrm.batches.sql import expr as ir
-from lrm.batches.sql.bind.scope import Binds, folded, only, place, refuse_node
+from lrm.batches.sql.bind.scope import folded, only, place, refuse_node
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.refusals import EXPRESSIONS, refuse
+
+if TYPE_CHECKING:
+    from lrm.batches.sql.bind import Binder
 
 _TYPES: dict[exp.DType, str] = {
     **dict.fromkeys(
@@ -145,20 +149,20 @@ def pieces_call(name: str, text: str, args: list[Expr], at: int | None) -> Expr:
     return ir.Call(name, ordered, tuple(segments[::2]), at=at)
 
 
-def cast(bind: Binds, node: exp.Expr) -> Expr:
+def cast(bind: Binder, node: exp.Expr) -> Expr:
     """Build CAST and TRY_CAST."""
     only(node, "this", "to", "_type", "safe")
     return _as_type(bind, node.this, node.args["to"], safe=type(node) is exp.TryCast)
 
 
-def _as_type(bind: Binds, node: exp.Expr, kind: exp.Expr, *, safe: bool) -> Expr:
+def _as_type(bind: Binder, node: exp.Expr, kind: exp.Expr, *, safe: bool) -> Expr:
     this = bind.expr(node)
     if kind.this not in _TYPES:
         raise refuse("function", f"CAST to {kind.sql(dialect='duckdb')}", EXPRESSIONS, this)
     return ir.Cast(this, _TYPES[kind.this] or kind.sql(dialect="duckdb"), safe, at=this.at)
 
 
-def converted(bind: Binds, node: exp.Expr) -> Expr:
+def converted(bind: Binder, node: exp.Expr) -> Expr:
     """``CONVERT(type, x)`` of SQL Server, and ``CONVERT(VARCHAR(7), day, 120)``."""
     only(node, "this", "expression", "style", "safe")
     kind, style = node.this, node.args.get("style")
@@ -175,7 +179,7 @@ def converted(bind: Binds, node: exp.Expr) -> Expr:
     return pieces_call("STRFTIME", text, [this], bind.at(node, this))
 
 
-def as_text(bind: Binds, node: exp.Expr) -> Expr:
+def as_text(bind: Binder, node: exp.Expr) -> Expr:
     """A day as text: ``TO_CHAR(day, 'YYYY-MM')`` and what other dialects call it."""
     name = folded(node.name)
     if name == "format" and bind.scope.dialect != "tsql":

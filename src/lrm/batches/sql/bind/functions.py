@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlglot
 from sqlglot import exp
@@ -19,10 +19,13 @@ from sqlglot import exp
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql.bind.aggregates import aggregate
 from lrm.batches.sql.bind.conversions import as_text, cast, converted, pieces_call
-from lrm.batches.sql.bind.scope import Binds, folded, only, place, refuse_node
+from lrm.batches.sql.bind.scope import folded, only, place, refuse_node
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.refusals import EXPRESSIONS, refuse
 from lrm.batches.sql.statistics import STATISTICS
+
+if TYPE_CHECKING:
+    from lrm.batches.sql.bind import Binder
 
 _MOST_BUCKETS = 1000
 
@@ -108,7 +111,7 @@ def _generator() -> sqlglot.Generator:
     return sqlglot.Dialect.get_or_raise("duckdb").generator(comments=False)
 
 
-def _args(bind: Binds, node: exp.Expr, keys: tuple[str, ...]) -> tuple[Expr, ...]:
+def _args(bind: Binder, node: exp.Expr, keys: tuple[str, ...]) -> tuple[Expr, ...]:
     expressions: list[Expr] = []
     for key in keys:
         value = node.args.get(key)
@@ -119,14 +122,14 @@ def _args(bind: Binds, node: exp.Expr, keys: tuple[str, ...]) -> tuple[Expr, ...
     return tuple(expressions)
 
 
-def _call(bind: Binds, node: exp.Expr) -> Expr:
+def _call(bind: Binder, node: exp.Expr) -> Expr:
     name, keys, ignored = _CALLS[type(node)]
     only(node, *keys, *ignored)
     args = _args(bind, node, keys)
     return ir.Call(name, args, at=bind.at(node, *args))
 
 
-def _written(bind: Binds, node: exp.Expr) -> Expr:
+def _written(bind: Binder, node: exp.Expr) -> Expr:
     """A function as sqlglot writes it, around its arguments."""
     _check(node)
     args: list[Expr] = []
@@ -169,7 +172,9 @@ def _check_part(node: exp.Expr, name: str) -> None:
         raise refuse("function", f"the part {name!r} of a date", advice, at=place(node))
 
 
-def _check_week(bind: Binds, node: exp.Expr, unit: str, more: frozenset[str] = frozenset()) -> None:
+def _check_week(
+    bind: Binder, node: exp.Expr, unit: str, more: frozenset[str] = frozenset()
+) -> None:
     if folded(unit).removesuffix("s") in {"week", "yearweek"}:
         if bind.scope.dialect not in SUNDAY_WEEKS | more:
             return
@@ -179,7 +184,7 @@ def _check_week(bind: Binds, node: exp.Expr, unit: str, more: frozenset[str] = f
         )
 
 
-def _concat(bind: Binds, node: exp.Expr) -> Expr:
+def _concat(bind: Binder, node: exp.Expr) -> Expr:
     """``CONCAT(a, b)``, which leaves NULL out or, in some dialects, is NULL like ``a || b``."""
     only(node, "expressions", "safe", "coalesce")
     args = _args(bind, node, ("expressions",))
@@ -191,7 +196,7 @@ def _concat(bind: Binds, node: exp.Expr) -> Expr:
     return concatenation
 
 
-def _extreme(bind: Binds, node: exp.Expr) -> Expr:
+def _extreme(bind: Binder, node: exp.Expr) -> Expr:
     """``GREATEST(a, b)``, which leaves NULL out or, in some dialects, is NULL where one is."""
     only(node, "this", "expressions", "ignore_nulls")
     args = _args(bind, node, ("this", "expressions"))
@@ -203,7 +208,7 @@ def _extreme(bind: Binds, node: exp.Expr) -> Expr:
     return ir.Case((some,), (ir.Null(),), extreme, at=at)
 
 
-def _weekday(bind: Binds, node: exp.Expr) -> Expr:
+def _weekday(bind: Binder, node: exp.Expr) -> Expr:
     weekday = _written(bind, node)
     return _plus(weekday, 1) if bind.scope.dialect in FROM_ONE else weekday
 
@@ -212,13 +217,13 @@ def _plus(node: Expr, number: int) -> Expr:
     return ir.Binary("+", node, ir.Number(str(number)), at=node.at)
 
 
-def _week(bind: Binds, node: exp.Expr) -> Expr:
+def _week(bind: Binder, node: exp.Expr) -> Expr:
     only(node, "this")
     _check_week(bind, node, "week")
     return _written(bind, node)
 
 
-def _extract(bind: Binds, node: exp.Expr) -> Expr:
+def _extract(bind: Binder, node: exp.Expr) -> Expr:
     only(node, "this", "expression")
     part = folded(node.this.name)
     _check_week(bind, node, part)
@@ -233,7 +238,7 @@ def _extract(bind: Binds, node: exp.Expr) -> Expr:
     )
 
 
-def _truncated(bind: Binds, node: exp.Expr) -> Expr:
+def _truncated(bind: Binder, node: exp.Expr) -> Expr:
     """``DATE_TRUNC``, whose unit some dialects spell otherwise."""
     unit = node.args["unit"]
     if type(unit) in {exp.Literal, exp.Var}:
@@ -248,7 +253,7 @@ def _truncated(bind: Binds, node: exp.Expr) -> Expr:
     return ir.Cast(truncated, "DATE", at=truncated.at) if is_day else truncated
 
 
-def _difference(bind: Binds, node: exp.Expr) -> Expr:
+def _difference(bind: Binder, node: exp.Expr) -> Expr:
     """``DATE_DIFF('month', a, b)``: how many months begin between two days."""
     only(node, "this", "expression", "unit", "date_part_boundary", "big_int")
     unit = node.args.get("unit")
@@ -271,7 +276,7 @@ def _as_day(node: Expr) -> Expr:
     return ir.Cast(node.children[0], "DATE", at=node.at) if cast else node
 
 
-def _elapsed(bind: Binds, node: exp.Expr) -> Expr:
+def _elapsed(bind: Binder, node: exp.Expr) -> Expr:
     """``TIMESTAMPDIFF(month, a, b)`` of MySQL: how many months have passed."""
     only(node, "this", "expression", "unit")
     name = "day" if node.args.get("unit") is None else folded(node.args["unit"].name)
@@ -283,7 +288,7 @@ def _elapsed(bind: Binds, node: exp.Expr) -> Expr:
     return ir.Call("DATE_SUB", (first, last), pieces, at=bind.at(node, first.this, last.this))
 
 
-def _as_date(bind: Binds, node: exp.Expr) -> Expr:
+def _as_date(bind: Binder, node: exp.Expr) -> Expr:
     """What a dialect makes of a column or text that it takes for a date."""
     only(node, "this", "safe", "default_date")
     this = bind.expr(node.this)
@@ -291,28 +296,28 @@ def _as_date(bind: Binds, node: exp.Expr) -> Expr:
     return ir.Cast(this, kind, safe=bool(node.args.get("safe")), at=this.at)
 
 
-def _parsed_date(bind: Binds, node: exp.Expr) -> Expr:
+def _parsed_date(bind: Binder, node: exp.Expr) -> Expr:
     if type(node.this) is not exp.Literal:
         advice = "write it of a text, or have the owner of the table add a column of dates"
         raise refuse("function", "PARSE_DATE() of a column", advice, at=place(node))
     return _written(bind, node)
 
 
-def _grouping(bind: Binds, node: exp.Expr) -> Expr:
+def _grouping(bind: Binder, node: exp.Expr) -> Expr:
     """``GROUPING(a)``, which CASE may compare with 1 to label the rows of totals."""
     only(node, "expressions")
     args = _args(bind, node, ("expressions",))
     return ir.Call("GROUPING", args, at=bind.at(node, *args))
 
 
-def _pad(bind: Binds, node: exp.Expr) -> Expr:
+def _pad(bind: Binder, node: exp.Expr) -> Expr:
     only(node, "this", "expression", "fill_pattern", "is_left")
     args = _args(bind, node, ("this", "expression", "fill_pattern"))
     name = "LPAD" if node.args.get("is_left") else "RPAD"
     return ir.Call(name, args, at=bind.at(node, *args))
 
 
-def _decoded(bind: Binds, node: exp.Expr) -> Expr:
+def _decoded(bind: Binder, node: exp.Expr) -> Expr:
     """``DECODE(x, 1, 'a', 2, 'b', 'other')`` as CASE."""
     this, *rest = map(bind.expr, node.expressions)
     default = rest.pop() if len(rest) % 2 else None
@@ -325,7 +330,7 @@ def _decoded(bind: Binds, node: exp.Expr) -> Expr:
     return ir.Case(tuple(conditions), tuple(rest[1::2]), default, at=bind.at(node, this))
 
 
-def _picked(bind: Binds, node: exp.Expr) -> Expr:
+def _picked(bind: Binder, node: exp.Expr) -> Expr:
     """``ELT(x, 'a', 'b')`` and ``CHOOSE(x, 'a', 'b')`` as CASE."""
     operands = node.expressions if node.this is None or isinstance(node.this, str) else []
     this, *results = map(bind.expr, operands or [node.this, *node.expressions])
@@ -336,7 +341,7 @@ def _picked(bind: Binds, node: exp.Expr) -> Expr:
     return ir.Case(tuple(conditions), tuple(results), at=bind.at(node, this))
 
 
-def _safe_division(bind: Binds, node: exp.Expr) -> Expr:
+def _safe_division(bind: Binder, node: exp.Expr) -> Expr:
     """``SAFE_DIVIDE(a, b)``, which is NULL where b is 0."""
     only(node, "this", "expression")
     left, right = bind.expr(node.this), bind.expr(node.expression)
@@ -344,7 +349,7 @@ def _safe_division(bind: Binds, node: exp.Expr) -> Expr:
     return ir.Binary("/", left, divisor, at=bind.at(node, left, right))
 
 
-def _bucket(bind: Binds, node: exp.Expr) -> Expr:
+def _bucket(bind: Binder, node: exp.Expr) -> Expr:
     """``WIDTH_BUCKET(x, low, high, n)``: 1 to n from low to high, 0 below and n + 1 above."""
     ends = [bind.expr(node.args[key]) for key in ("min_value", "max_value", "num_buckets")]
     numbers = [Decimal(end.text) for end in ends if isinstance(end, ir.Number)]
@@ -366,7 +371,7 @@ def _bucket(bind: Binds, node: exp.Expr) -> Expr:
 # functions that sqlglot does not know
 
 
-def named_function(bind: Binds, node: exp.Expr) -> Expr:
+def named_function(bind: Binder, node: exp.Expr) -> Expr:
     """Build a function that is known by its name alone."""
     name, operands = folded(node.name), node.expressions
     special = _SPECIAL.get((name, len(operands)))
@@ -389,19 +394,19 @@ def named_function(bind: Binds, node: exp.Expr) -> Expr:
     return ir.Call(name.upper(), args, at=bind.at(node, *args))
 
 
-def _from_monday(bind: Binds, node: exp.Expr) -> Expr:
+def _from_monday(bind: Binder, node: exp.Expr) -> Expr:
     """``WEEKDAY(day)``: 0 on Sunday in DuckDB, on Monday in MySQL and Spark."""
     if bind.scope.dialect not in {"mysql", "spark"}:
         return _written(bind, node)
     return _plus(_written(bind, exp.DayOfWeekIso(this=node.expressions[0])), -1)
 
 
-def _instead(make: Callable[..., exp.Expr]) -> Callable[[Binds, exp.Expr], Expr]:
+def _instead(make: Callable[..., exp.Expr]) -> Callable[[Binder, exp.Expr], Expr]:
     """Build what a function is written as."""
     return lambda bind, node: bind.expr(make(*node.expressions))
 
 
-_SPECIAL: dict[tuple[str, int], Callable[[Binds, exp.Expr], Expr]] = {
+_SPECIAL: dict[tuple[str, int], Callable[[Binder, exp.Expr], Expr]] = {
     **{
         (name, 2): as_text
         for name in ("to_char", "to_varchar", "date_format", "format", "format_date")
@@ -419,7 +424,7 @@ _SPECIAL: dict[tuple[str, int], Callable[[Binds, exp.Expr], Expr]] = {
 }
 """Functions by their names and numbers of arguments."""
 
-FUNCTIONS: dict[type[exp.Expr], Callable[[Binds, exp.Expr], Expr]] = {
+FUNCTIONS: dict[type[exp.Expr], Callable[[Binder, exp.Expr], Expr]] = {
     **dict.fromkeys(_CALLS, _call),
     **dict.fromkeys(_WRITTEN, _written),
     exp.Anonymous: named_function,

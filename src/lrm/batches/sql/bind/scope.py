@@ -1,18 +1,16 @@
-"""Names of a statement of sqlglot, and refusals of what no table of the compiler takes."""
+"""How nodes of sqlglot are read: their names and places, and refusals of what no table takes."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from sqlglot import exp
 
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql.expr import Expr
-from lrm.batches.sql.refusals import ADVICE, AGGREGATES, PREDICATES, refuse
-from lrm.batches.sql.source import DUCKDB, nulls_are_small
+from lrm.batches.sql.refusals import ADVICE, AGGREGATES, ONE_TABLE, refuse
 from lrm.errors import SqlError
 
 
@@ -83,18 +81,6 @@ def place(node: exp.Expr | None) -> int | None:
     return min(starts) if starts else None
 
 
-class Binds(Protocol):
-    """What builds the expressions of one SELECT."""
-
-    scope: Scope
-
-    def expr(self, node: exp.Expr) -> Expr:
-        """Build an expression."""
-
-    def at(self, node: exp.Expr, *children: Expr) -> int | None:
-        """Where an expression begins."""
-
-
 @dataclass(frozen=True, eq=False)
 class Source:
     """A table, lookup or sub-select in FROM: its columns by their folded names."""
@@ -104,91 +90,51 @@ class Source:
     kind: str = "table"
 
 
-class Scope(ABC):
-    """The names that an expression of one SELECT may use.
+def equality(node: exp.Expr, alias: str, key: str = "") -> tuple[exp.Expr, exp.Expr] | None:
+    """The column of a source that a condition compares with another column, and that one.
 
-    Parameters
-    ----------
-    dialect, guessed
-        The dialect that the statement is read in, and whether it is not declared.
+    A column without a table is one of the source where it is called ``key``; with a key, no other
+    column of the source counts. None for any other condition.
     """
-
-    def __init__(self, dialect: str = DUCKDB, *, guessed: bool = False) -> None:
-        self.dialect, self.guessed = dialect, guessed
-        self.sources: list[Source] = []  # what FROM names; names of the first one come first
-        self.aliases: dict[str, Expr] = {}  # columns of SELECT that were named so far
-        self.windows: dict[str, exp.Expr] = {}
-
-    @abstractmethod
-    def elsewhere(self, table: str, name: str) -> Expr | None:
-        """A column of a lookup that is not in FROM; None where there is no such column."""
-
-    @abstractmethod
-    def unknown(self, node: exp.Expr) -> SqlError:
-        """The error for a name that nothing has."""
-
-    @abstractmethod
-    def scalar(self, node: exp.Expr) -> Expr:
-        """Build a sub-select in an expression."""
-
-    @abstractmethod
-    def among(self, this: Expr | None, query: exp.Expr) -> Expr:
-        """Build ``key IN (SELECT …)``, or ``EXISTS (SELECT …)`` where there is no key."""
-
-    @abstractmethod
-    def counts_persons(self, node: exp.Expr) -> bool:
-        """Whether ``COUNT(DISTINCT …)`` of a column counts every row once."""
-
-    def nulls_first(self, node: exp.Expr) -> bool:
-        """Whether a key of ORDER BY puts NULL first.
-
-        Where the dialect is not declared, what a dialect does of itself means nothing.
-        """
-        is_first = bool(node.args.get("nulls_first"))
-        usual = nulls_are_small(self.dialect) != bool(node.args.get("desc"))
-        return is_first and not (self.guessed and usual)
-
-    def column(self, node: exp.Expr, *, alias_first: bool = False) -> Expr:
-        """What a column stands for."""
-        if type(node.this) is not exp.Identifier:
-            raise refuse_node(node.this, PREDICATES)
-        only(node, "this", "table", "db", "catalog")
-        name, table = folded(node.name), folded(node.text("table"))
-        at = (node.args.get("table") or node.this).meta.get("start")
-        expression = self._found(name, table, at, alias_first=alias_first)
-        if expression is None:
-            raise self.unknown(node)
-        return _moved(expression, at)
-
-    def _found(self, name: str, table: str, at: int | None, *, alias_first: bool) -> Expr | None:
-        if table:
-            table_source = next((source for source in self.sources if source.alias == table), None)
-            return (
-                self.elsewhere(table, name)
-                if table_source is None
-                else table_source.columns.get(name)
-            )
-        if alias_first and name in self.aliases:
-            return self.aliases[name]
-        first, *other_sources = self.sources or [Source("", {})]
-        if name in first.columns:
-            return first.columns[name]
-        several = [source for source in other_sources if name in source.columns]
-        if len({source.columns[name] for source in several}) > 1:
-            names = " and ".join(f"{source.alias}.{name}" for source in several)
-            kinds = {source.kind for source in several}
-            what = "lookups" if kinds == {"lookup"} else "sub-selects"
-            raise SqlError(
-                f"{name!r} is a column of several {what}; write {names}",
-                code="unknown-column",
-                at=at,
-            )
-        if several:
-            return several[0].columns[name]
-        return self.aliases.get(name) or self.elsewhere("", name)
+    sides = [node.this, node.expression] if type(node) is exp.EQ else []
+    columns = [side for side in sides if type(side) is exp.Column]
+    inner = [side for side in columns if folded(side.table) == alias]
+    inner = inner or [side for side in columns if not side.table and folded(side.name) == key]
+    if len(columns) < 2 or len(inner) != 1 or (key and folded(inner[0].name) != key):
+        return None
+    return inner[0], next(side for side in columns if side is not inner[0])
 
 
-def _moved(node: Expr, at: int | None) -> Expr:
+def flat(node: exp.Expr) -> list[exp.Expr]:
+    """The conditions that AND joins."""
+    parts: list[exp.Expr] = []
+    while type(node) is exp.And:
+        parts.append(node.expression)
+        node = node.this
+    return [node, *reversed(parts)]
+
+
+def table_name(table: exp.Expr) -> tuple[str, str]:
+    """The name of a table, and its alias or nothing."""
+    if type(table.this) is not exp.Identifier:
+        raise refuse("join", "a table function", ONE_TABLE, at=place(table))
+    only(table, "this", "db", "catalog", "alias", "hints")  # a hint changes no answer
+    alias = alias_of(table)
+    parts = [table.args.get(key) for key in ("catalog", "db", "this")]
+    if any(part is not None and type(part) is not exp.Identifier for part in parts):
+        raise SqlError("the table's name must be plain", code="syntax", at=place(table))
+    return ".".join(part.name for part in parts if part is not None), alias
+
+
+def alias_of(node: exp.Expr) -> str:
+    """The alias of a table or sub-select, or nothing."""
+    alias = node.args.get("alias")
+    if alias is not None:
+        only(alias, "this")
+    return str(node.alias)
+
+
+def moved_to(node: Expr, at: int | None) -> Expr:
     """An expression that is written elsewhere, at the place of the name that stands for it."""
     if isinstance(node, ir.Attribute):
         return ir.Attribute(node.axis, node.name, at=at)

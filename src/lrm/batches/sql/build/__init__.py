@@ -16,8 +16,9 @@ from lrm.batches.sql import expr as ir
 from lrm.batches.sql import plan as rel
 from lrm.batches.sql.bind.scope import bare, folded, only, place, refuse_node, row_count
 from lrm.batches.sql.build.clauses import Clauses
-from lrm.batches.sql.build.joins import Known, items_of
+from lrm.batches.sql.build.joins import Known
 from lrm.batches.sql.build.pivots import pivot_statement
+from lrm.batches.sql.plan import items_of
 from lrm.batches.sql.refusals import refuse
 from lrm.batches.sql.source import DUCKDB, OTHERS, parsed
 from lrm.errors import SqlError

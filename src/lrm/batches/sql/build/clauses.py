@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -13,11 +14,14 @@ from lrm.batches.sql import expr as ir
 from lrm.batches.sql import plan as rel
 from lrm.batches.sql.bind import Binder
 from lrm.batches.sql.bind.aggregates import sort_key
-from lrm.batches.sql.bind.scope import bare, folded, only, place, refuse_node, row_count
-from lrm.batches.sql.build.joins import Builds, From, Known, flat
+from lrm.batches.sql.bind.scope import bare, flat, folded, only, place, refuse_node, row_count
+from lrm.batches.sql.build.joins import From, Known
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.refusals import refuse
 from lrm.errors import SqlError
+
+if TYPE_CHECKING:
+    from lrm.batches.sql.build import Builder
 
 _PARTS = (
     *("expressions", "from_", "where", "group", "having", "order", "limit", "offset"),
@@ -52,7 +56,7 @@ class Clauses:
     """Builds one SELECT from its clauses."""
 
     def __init__(
-        self, builder: Builds, node: exp.Expr, known: Known, names: Sequence[str | None] = ()
+        self, builder: Builder, node: exp.Expr, known: Known, names: Sequence[str | None] = ()
     ) -> None:
         only(node, *_PARTS)
         self.node, self.names = node, names

@@ -4,23 +4,38 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql import plan as rel
 from lrm.batches.sql.bind import Binder
-from lrm.batches.sql.bind.scope import Scope, Source, bare, folded, only, place, refuse_node
+from lrm.batches.sql.bind.scope import (
+    Source,
+    alias_of,
+    bare,
+    equality,
+    flat,
+    folded,
+    moved_to,
+    only,
+    place,
+    refuse_node,
+    table_name,
+)
 from lrm.batches.sql.build.pivots import unpivoted
 from lrm.batches.sql.evaluation import any_true
 from lrm.batches.sql.expr import Expr
-from lrm.batches.sql.refusals import ONE_TABLE, refuse
+from lrm.batches.sql.plan import has_answers, items_of
+from lrm.batches.sql.refusals import ONE_TABLE, PREDICATES, refuse
 from lrm.batches.sql.render import render, shown
+from lrm.batches.sql.source import nulls_are_small
 from lrm.errors import SqlError
 
 if TYPE_CHECKING:
-    from lrm.domain import Domain, Lookup
+    from lrm.batches.sql.build import Builder
+    from lrm.domain import Lookup
 
 _COMPUTED = "a sub-select may filter, rename and compute columns"
 
@@ -28,32 +43,15 @@ Known = Mapping[str, rel.Plan]
 """Sub-selects that WITH names."""
 
 
-class Builds(Protocol):
-    """What builds the statement around a SELECT."""
-
-    domain: Domain
-    dialect: str
-    guessed: bool
-    attributes: dict[str, Expr]
-    lookups: dict[str, Lookup]
-
-    def query(self, node: exp.Expr, known: Known) -> rel.Plan:
-        """Build a sub-select."""
-
-    def with_names(self, node: exp.Expr, known: Known) -> Known:
-        """The sub-selects that are known inside of a node."""
-
-    def read(self, name: str, node: exp.Expr) -> None:
-        """Note that a table is read."""
-
-
-class From(Scope):
+class From:
     """Builds FROM and its JOINs, and resolves the names of one SELECT."""
 
-    def __init__(self, builder: Builds, known: Known, where: exp.Expr | None = None) -> None:
-        super().__init__(builder.dialect, guessed=builder.guessed)
+    def __init__(self, builder: Builder, known: Known, where: exp.Expr | None = None) -> None:
         self.builder, self.known, self.where = builder, known, where
-        self.domain = builder.domain
+        self.domain, self.dialect = builder.domain, builder.dialect
+        self.sources: list[Source] = []  # what FROM names; names of the first one come first
+        self.aliases: dict[str, Expr] = {}  # columns of SELECT that were named so far
+        self.windows: dict[str, exp.Expr] = {}
         self.taken: set[int] = set()  # conditions of WHERE that join a lookup
 
     def plan(self, clause: exp.Expr, joins: list[exp.Expr]) -> rel.Plan:
@@ -86,10 +84,10 @@ class From(Scope):
         if type(node) is exp.Subquery:
             only(node, "this", "alias", "with_")
             known = self.builder.with_names(node, self.known)
-            return self._named(self.builder.query(node.this, known), _alias(node))
+            return self._named(self.builder.query(node.this, known), alias_of(node))
         if type(node) is not exp.Table:
             raise refuse_node(node, ONE_TABLE)
-        name, alias = _table(node)
+        name, alias = table_name(node)
         inner = self.known.get(folded(name))
         if inner is not None:
             return self._named(inner, alias or name)
@@ -168,7 +166,7 @@ class From(Scope):
         if join.args.get("method"):
             return self.column(exp.column(exp.to_identifier(lookup.key_column)))
         on = on if on is not None or using else self._condition(alias, key)
-        sides = None if on is None else _equality(bare(on), alias, key)
+        sides = None if on is None else equality(bare(on), alias, key)
         if on is None or type(bare(on)) is not exp.EQ:
             raise refuse("join", "this JOIN", advice, at=place(join))
         if sides is None:
@@ -179,7 +177,7 @@ class From(Scope):
     def _condition(self, alias: str, key: str) -> exp.Expr | None:
         """The equality in WHERE that joins a lookup without ON."""
         for part in [] if self.where is None else flat(self.where.this):
-            sides = _equality(part, alias)
+            sides = equality(part, alias)
             if sides is not None and folded(sides[0].name) == key:
                 self.taken.add(id(part))
                 return part
@@ -208,7 +206,7 @@ class From(Scope):
             pairs.append((outer_column, columns.get(folded(element.name), ir.Null())))
         advice = "compare the columns of groups"
         for part in [] if on is None else flat(on):
-            sides = _equality(part, folded(alias))
+            sides = equality(part, folded(alias))
             if sides is None or folded(sides[0].name) not in columns:
                 construct = f"JOIN ON {part.sql(dialect='duckdb')}"
                 raise refuse("join", construct, advice, at=place(join))
@@ -218,6 +216,54 @@ class From(Scope):
         return rel.JoinAnswers(plan, inner, alias, tuple(pairs), left, place(join))
 
     # names
+
+    def nulls_first(self, node: exp.Expr) -> bool:
+        """Whether a key of ORDER BY puts NULL first.
+
+        Where the dialect is not declared, what a dialect does of itself means nothing.
+        """
+        is_first = bool(node.args.get("nulls_first"))
+        usual = nulls_are_small(self.dialect) != bool(node.args.get("desc"))
+        return is_first and not (self.builder.guessed and usual)
+
+    def column(self, node: exp.Expr, *, alias_first: bool = False) -> Expr:
+        """What a column stands for."""
+        if type(node.this) is not exp.Identifier:
+            raise refuse_node(node.this, PREDICATES)
+        only(node, "this", "table", "db", "catalog")
+        name, table = folded(node.name), folded(node.text("table"))
+        at = (node.args.get("table") or node.this).meta.get("start")
+        expression = self._found(name, table, at, alias_first=alias_first)
+        if expression is None:
+            raise self.unknown(node)
+        return moved_to(expression, at)
+
+    def _found(self, name: str, table: str, at: int | None, *, alias_first: bool) -> Expr | None:
+        if table:
+            table_source = next((source for source in self.sources if source.alias == table), None)
+            return (
+                self.elsewhere(table, name)
+                if table_source is None
+                else table_source.columns.get(name)
+            )
+        if alias_first and name in self.aliases:
+            return self.aliases[name]
+        first, *other_sources = self.sources or [Source("", {})]
+        if name in first.columns:
+            return first.columns[name]
+        several = [source for source in other_sources if name in source.columns]
+        if len({source.columns[name] for source in several}) > 1:
+            names = " and ".join(f"{source.alias}.{name}" for source in several)
+            kinds = {source.kind for source in several}
+            what = "lookups" if kinds == {"lookup"} else "sub-selects"
+            raise SqlError(
+                f"{name!r} is a column of several {what}; write {names}",
+                code="unknown-column",
+                at=at,
+            )
+        if several:
+            return several[0].columns[name]
+        return self.aliases.get(name) or self.elsewhere("", name)
 
     def elsewhere(self, table: str, name: str) -> Expr | None:
         """A column of a lookup that is not joined, by the key in the first table of FROM."""
@@ -313,7 +359,7 @@ class From(Scope):
     ) -> tuple[Expr | None, list[exp.Expr]]:
         """The column of FROM that EXISTS compares with the key of a lookup, and the other parts."""
         for part in parts:
-            sides = _equality(part, alias)
+            sides = equality(part, alias)
             if sides is not None and folded(sides[0].name) == folded(lookup.key_column):
                 return self.column(sides[1]), [other for other in parts if other is not part]
         return None, parts
@@ -359,62 +405,3 @@ def lookup_source(lookup: Lookup, alias: str, key: Expr, *, left: bool) -> Sourc
     if left:
         key_expr = ir.Case((ir.LookedUp(key, lookup.name, ""),), (key,))
     return Source(alias, {folded(lookup.key_column): key_expr, **columns}, "lookup")
-
-
-def _equality(node: exp.Expr, alias: str, key: str = "") -> tuple[exp.Expr, exp.Expr] | None:
-    """The column of a source that a condition compares with another column, and that one.
-
-    A column without a table is one of the source where it is called ``key``; with a key, no other
-    column of the source counts. None for any other condition.
-    """
-    sides = [node.this, node.expression] if type(node) is exp.EQ else []
-    columns = [side for side in sides if type(side) is exp.Column]
-    inner = [side for side in columns if folded(side.table) == alias]
-    inner = inner or [side for side in columns if not side.table and folded(side.name) == key]
-    if len(columns) < 2 or len(inner) != 1 or (key and folded(inner[0].name) != key):
-        return None
-    return inner[0], next(side for side in columns if side is not inner[0])
-
-
-def flat(node: exp.Expr) -> list[exp.Expr]:
-    """The conditions that AND joins."""
-    parts: list[exp.Expr] = []
-    while type(node) is exp.And:
-        parts.append(node.expression)
-        node = node.this
-    return [node, *reversed(parts)]
-
-
-def items_of(plan: rel.Plan) -> tuple[rel.Item, ...]:
-    """The columns of a SELECT."""
-    while not isinstance(plan, rel.Project | rel.Aggregate):
-        plan = plan.input  # type: ignore[attr-defined] # Choose, Sort and Limit have one
-    return plan.items
-
-
-def has_answers(plan: rel.Plan) -> bool:
-    """Whether a plan has aggregates."""
-    while not isinstance(plan, rel.Aggregate):
-        if isinstance(plan, rel.Scan):
-            return False
-        plan = plan.input  # type: ignore[attr-defined] # all others have one
-    return True
-
-
-def _table(table: exp.Expr) -> tuple[str, str]:
-    """The name of a table, and its alias or nothing."""
-    if type(table.this) is not exp.Identifier:
-        raise refuse("join", "a table function", ONE_TABLE, at=place(table))
-    only(table, "this", "db", "catalog", "alias", "hints")  # a hint changes no answer
-    alias = _alias(table)
-    parts = [table.args.get(key) for key in ("catalog", "db", "this")]
-    if any(part is not None and type(part) is not exp.Identifier for part in parts):
-        raise SqlError("the table's name must be plain", code="syntax", at=place(table))
-    return ".".join(part.name for part in parts if part is not None), alias
-
-
-def _alias(node: exp.Expr) -> str:
-    alias = node.args.get("alias")
-    if alias is not None:
-        only(alias, "this")
-    return str(node.alias)
