@@ -174,3 +174,25 @@ def test_conditions_on_two_attributes_of_many_have_rows_of_their_own(objective):
         for c in range(3)
     ]
     np.testing.assert_allclose(release.answers, truth, atol=0.1)
+
+
+@pytest.mark.parametrize(
+    "W",
+    [
+        np.tril(np.ones((32, 32))),
+        np.random.default_rng(1).standard_normal((5, 12)),
+        np.c_[np.zeros((3, 2)), np.eye(3), np.eye(3)],
+        np.diag(10.0 ** np.arange(-6, 7)),
+    ],
+    ids=["prefix", "low rank", "repeated", "scaled"],
+)
+def test_the_matrix_mechanism_measures_the_symmetric_root_of_the_same_program(W):
+    best = lrm.plan(W, noise="gaussian")
+    matrix = lrm.plan(W, "matrix", noise="gaussian")
+    assert matrix.strategy_error <= 1.002 * best.strategy_error
+    root = np.asarray(matrix.measured.real_map.dense())
+    assert np.allclose(root, root.T, atol=1e-6)
+
+
+def test_the_matrix_mechanism_takes_a_batch_of_zeros():
+    assert lrm.plan(np.zeros((2, 3)), "matrix").strategy_error == 0

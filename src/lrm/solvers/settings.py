@@ -56,10 +56,6 @@ A loose first stage lets rows move to where they belong: on 80 queries over 3,20
 ROW_SPACE_STAGES = ((20.0, 3e-2), (80.0, 1e-2), (300.0, 3e-3), (1_000.0, 1e-3), (4_000.0, 3e-4))
 """Pairs (power that stands in for the maximum, width of the rounded kink times r)."""
 
-MATRIX_SMOOTHINGS = (0.1, 0.02, 0.004)  # first half: 0.9857
-"""ε of the smoothed maximum, as a share of the maximum, in stages: a rough one first, because the
-gradient of a sharp one sees only the largest diagonal entry of the moment."""
-
 THRESHOLDS = {
     "quick": (0.03, 0.5),
     "normal": (1e-4, 1.0),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+import scipy.linalg as la
 import scipy.sparse as sp
 
 from lrm.errors import UsageError, WorkloadError
@@ -16,7 +17,7 @@ from lrm.maps.linear import Floats
 from lrm.maps.matrices import SparseMap
 from lrm.privacy.budget import Noise
 from lrm.solvers import settings
-from lrm.solvers.matrix_mechanism import optimise_gram
+from lrm.solvers.gaussian import optimise_gaussian
 from lrm.solvers.race import Candidate
 from lrm.strategies.base import Problem, Search, SearchRecord, Strategy
 from lrm.workload import weigh_rows
@@ -48,7 +49,10 @@ RESULT_ENTRIES = 1 << 26
 """Noise on results measures the workload itself, as a matrix of at most this number of weights."""
 
 LARGEST = 4096
-"""Merged cells up to which the n×n eigendecompositions of each round are affordable."""
+"""Merged cells up to which the matrix mechanism has n×n arrays."""
+
+FLOOR = 1e-8
+"""Least eigenvalue of its M over the largest diagonal entry: L then determines every cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +214,12 @@ def hierarchical(
 def matrix(problem: Problem, search: Search) -> Strategy:
     """Minimise ``max diag(M)·tr(WᵀW M⁻¹)`` over M ≻ 0 and measure ``L = M^½``.
 
-    The program bounds columns in L2; the noise is Laplace all the same, scaled by the L1
-    norms of the result, as in the paper. That mismatch is why it loses to noise on data.
+    The program is that of Gaussian noise, which bounds columns in L2; the noise is Laplace all the
+    same, scaled by the L1 norms of the result, as in the paper. That mismatch is why it loses to
+    noise on data.
+
+    Reference: Li, Hay, Rastogi, Miklau, McGregor, "Optimizing linear counting queries under
+    differential privacy", PODS 2010, arXiv:0912.4742.
     """
     cells = problem.merged.cell_map
     if cells.merged_size > LARGEST:
@@ -219,12 +227,17 @@ def matrix(problem: Problem, search: Search) -> Strategy:
             f"the matrix mechanism needs n×n arrays of {cells.merged_size:,} cells; "
             f"it is supported up to {LARGEST:,}"
         )
-    # Its first round takes several eigendecompositions of n×n arrays.
-    search = problem.timely(search, "matrix", first=2 * SECONDS_PER_STEP * cells.merged_size**3)
-    optimum = optimise_gram(problem.reduced, clock=search.clock)
+    # The root of M takes a few eigendecompositions' time.
+    root_seconds = 2 * SECONDS_PER_STEP * cells.merged_size**3
+    search = problem.timely(search, "matrix", first=root_seconds, last=root_seconds)
+    optimum = optimise_gaussian(problem.reduced, clock=search.clock)
     facts = {
         "rounds": optimum.rounds,
         "converged": optimum.converged,
         "interrupted": search.clock.interrupted,
     }
-    return Strategy("matrix", cells, problem.from_reduced(optimum.strategy), facts=facts)
+    M = optimum.L.T @ optimum.L
+    values, vectors = la.eigh(M, check_finite=False)
+    values = np.maximum(values, FLOOR * float(np.diag(M).max(initial=0.0)))
+    root = (vectors * np.sqrt(values)) @ vectors.T
+    return Strategy("matrix", cells, problem.from_reduced(root), facts=facts)
