@@ -76,10 +76,10 @@ def test_gradients_are_those_of_differences():
         ({"inputs": [[0, [1], 1.0], [-1, [1], 1.0]]}, "inputs of another shape"),
         ({"inputs": [[0, [1], 1.0], [3, [], 1.0]]}, "inputs of another shape"),
         ({"inputs": [[0, [1], 1.0], [3, [1], 0.0]]}, "between 1e-100 and 1e100"),
-        ({"inputs": [[0, [1], 1.0], [True, [1], 1.0]]}, "must be \\[query"),
-        ({"inputs": 5}, "fact of the wrong type"),
+        ({"inputs": [[0, [1], 1.0], [True, [1], 1.0]]}, "wrong type"),
+        ({"inputs": 5}, "wrong type"),
         ({"binning": -1.0}, "at least 0"),
-        ({"binning": "much"}, "number of the wrong type"),
+        ({"binning": "much"}, "wrong type"),
         ({"more": 1}, "missing or not known"),
         ({"formula": "0/1"}, "list of inputs"),
         ({"undivided": [0, 1, "/", 2.0, "*"]}, "same inputs and ending"),
@@ -89,7 +89,7 @@ def test_gradients_are_those_of_differences():
 def test_a_file_with_other_facts_is_refused(change, sentence):
     batch = lrm.sql(TEXT, DOMAIN)
     fact = {**batch.derived[0].facts(), **change}
-    with pytest.raises(WorkloadError, match=sentence):
+    with pytest.raises((WorkloadError, FileFormatError), match=sentence):
         lrm.Workload(batch.queries, labels=batch.labels, derived=derived_from_facts([fact]))
 
 

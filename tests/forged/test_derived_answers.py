@@ -53,8 +53,8 @@ CHANGES = {
         "must not divide by 0",
     ),
     "a bound of 400 digits": (
-        lambda plan: plan["display"][0].update(having=[["n", ">", 10**400]]),
-        "not of the expected form",
+        lambda plan: plan["display"][0].update(having=[[["n", ">", 10**400]]]),
+        "wrong type",
     ),
     "an unknown kind of measurements": (
         lambda plan: plan["measured"].update(kind="Cells"),

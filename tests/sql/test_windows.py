@@ -11,7 +11,7 @@ import pytest
 import lrm
 from lrm.batches import sql
 from lrm.domain import Categories, Dates, Domain, Integers
-from lrm.errors import SqlError, WorkloadError
+from lrm.errors import FileFormatError, SqlError
 from lrm.workload.display import Display
 from sql_answers import Table
 
@@ -184,7 +184,7 @@ def test_ranks_are_displayed_without_intervals_and_saved():
     assert again == display
     forged = json.loads(json.dumps(display.facts))
     forged["ranks"][0]["function"] = "first"
-    with pytest.raises(WorkloadError):
+    with pytest.raises(FileFormatError, match="'function' of Rank has the wrong type"):
         Display.from_facts(forged)
 
 

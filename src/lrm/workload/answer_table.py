@@ -236,15 +236,20 @@ def _unknown(query: str, labels: Labels) -> str:
     names = labels.query_names()
     several = [name for name in names if re.fullmatch(r"q[1-9][0-9]*\.", name.removesuffix(query))]
     if query and len(several) > 1:
-        listed = ", ".join(map(repr, several[:_LISTED]))
-        more = f" and {len(several) - _LISTED:,} more" if len(several) > _LISTED else ""
-        return f"several statements have an answer {query!r}; write one of {listed}{more}"
+        return f"several statements have an answer {query!r}; write one of {listed_names(several)}"
     near = difflib.get_close_matches(query, names, _LISTED)
-    if near:
-        return f"no query is called {query!r}; near it are {', '.join(map(repr, near))}"
+    some = f"near it are {listed_names(near)}" if near else f"there are {listed_names(names)}"
+    return f"no query is called {query!r}; {some}"
+
+
+def listed_names(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are.
+
+    >>> listed_names(["a", "b"]), listed_names([f"q{i}" for i in range(9)])
+    ("'a', 'b'", "'q0', 'q1', 'q2', 'q3', 'q4' and 4 more")
+    """
     more = f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
-    listed = ", ".join(map(repr, names[:_LISTED]))
-    return f"no query is called {query!r}; there are {listed}{more}"
+    return ", ".join(map(repr, names[:_LISTED])) + more
 
 
 def _needed(package: str) -> Any:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
+from lrm.files.records import facts_of, read_record
 from lrm.workload.formulas import Formula
-from lrm.workload.label_blocks import LabelBlock, blocks_from_facts
+from lrm.workload.label_blocks import LabelBlock
 
 Method = Literal["continuous", "lower", "upper"]
 """How a quantile is read from the rows in order."""
@@ -32,6 +33,7 @@ class Block:
     # where all its groups share one.
     strides: tuple[int, ...] = ()
     scale: float = 1.0  # what the answer is multiplied by
+    as_list: ClassVar = True  # in files
 
     def rows(self, shape: Sequence[int]) -> Indices:
         """The query of each group, in the order of the groups."""
@@ -55,20 +57,6 @@ class Block:
                 "value, and their squares too; scale the column"
             )
 
-    def facts(self) -> list[Any]:
-        """As JSON holds it."""
-        return [self.start, list(self.strides), self.scale]
-
-    @classmethod
-    def from_facts(cls, facts: Any) -> Block:
-        """Read what `facts` returned."""
-        if isinstance(facts, list) and len(facts) == 3:
-            start, strides, scale = facts
-            integers = [start, *strides] if isinstance(strides, list) else [None]
-            if all(type(number) is int for number in integers) and type(scale) is float:
-                return cls(start, tuple(strides), scale)
-        raise WorkloadError("an input of a derived answer must be [query, [strides], scale]")
-
 
 @dataclass(frozen=True)
 class Computed:
@@ -84,6 +72,7 @@ class Computed:
     # The formula without what dividing numbers between knots may add to their squares: the answer
     # for the numbers themselves lies between both. None where no such squares are summed.
     undivided: Formula | None = None
+    may_lack: ClassVar = ("undivided",)
 
     def __post_init__(self) -> None:
         if len(self.inputs) != self.formula.inputs:
@@ -115,16 +104,8 @@ class Computed:
 
     def facts(self, *, lines: bool = True) -> dict[str, Any]:
         """As JSON holds it, with the line of the label if wanted."""
-        facts = {
-            "label": next(self.label.facts(lines=lines)),
-            "formula": list(self.formula.steps),
-            "inputs": [block.facts() for block in self.inputs],
-            "binning": _spelt(self.binning),
-            "per_row": self.per_row,
-        }
-        if self.undivided is None:  # as in older files, which keep their digest
-            return facts
-        return {**facts, "undivided": list(self.undivided.steps)}
+        left_out = ("undivided",) if self.undivided is None else ()  # older files keep their digest
+        return {"label": next(self.label.facts(lines=lines)), **facts_of(self, "label", *left_out)}
 
     @property
     def note(self) -> str:
@@ -165,6 +146,7 @@ class Quantile:
     # of the first row that at least a share ``level`` of the rows does not exceed, as QUANTILE_DISC
     # is; ``upper`` is the same counted from the largest value on.
     method: Method = "lower"
+    may_lack: ClassVar = ("method",)
 
     def __post_init__(self) -> None:
         if not 0 <= self.level <= 1:
@@ -199,16 +181,9 @@ class Quantile:
 
     def facts(self, *, lines: bool = True) -> dict[str, Any]:
         """As JSON holds it, with the line of the label if wanted."""
-        facts = {
-            "label": next(self.label.facts(lines=lines)),
-            "level": self.level,
-            "totals": self.totals.facts(),
-            "lows": [_spelt(low) for low in self.lows],
-            "highs": [_spelt(high) for high in self.highs],
-            "attribute": self.attribute,
-        }
         # Older files know no other method than "lower": without it they keep their digest.
-        return facts if self.method == "lower" else {**facts, "method": self.method}
+        left_out = ("method",) if self.method == "lower" else ()
+        return {"label": next(self.label.facts(lines=lines)), **facts_of(self, "label", *left_out)}
 
     @property
     def note(self) -> str:
@@ -244,62 +219,13 @@ def _shifted(block: Block, by: int) -> Block:
     return replace(block, start=block.start + by)
 
 
-def _spelt(value: float | None) -> str | float | None:
-    """JSON has no infinite numbers."""
-    return repr(value) if value is not None and math.isinf(value) else value
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, str) and value in {"inf", "-inf"}:
-        return float(value)
-    if type(value) is not float or not math.isfinite(value):
-        raise WorkloadError("a derived answer has a number of the wrong type")
-    return value
-
-
-_COMPUTED = {"label", "formula", "inputs", "binning", "per_row"}
-_QUANTILE = {"label", "level", "totals", "lows", "highs", "attribute", "method"}
-
-
 def derived_from_facts(facts: Any) -> tuple[Derived, ...]:
-    """Read a list of what ``facts()`` returned; anything else is a WorkloadError."""
+    """Read a list of what ``facts()`` returned; anything else is an error."""
     if not isinstance(facts, list):
         raise WorkloadError("derived answers must be a list")
-    return tuple(_one(fact) for fact in facts)
-
-
-def _one(fact: Any) -> Derived:
-    if not isinstance(fact, dict) or set(fact) not in (
-        _COMPUTED,
-        {*_COMPUTED, "undivided"},
-        _QUANTILE,
-        _QUANTILE - {"method"},
-    ):
-        raise WorkloadError("a derived answer has facts that are missing or not known")
-    (label,) = blocks_from_facts([fact["label"]])
-    if len(label.queries) > 1 or label.orders is not None or label.is_numbered:
-        raise WorkloadError("a derived answer must have the label of one query")
-    if "formula" in fact:
-        if not isinstance(fact["inputs"], list) or type(fact["per_row"]) is not bool:
-            raise WorkloadError("a derived answer has a fact of the wrong type")
-        binning = fact["binning"]
-        return Computed(
-            label,
-            Formula.from_facts(fact["formula"]),
-            tuple(Block.from_facts(block) for block in fact["inputs"]),
-            None if binning is None else _number(binning),
-            fact["per_row"],
-            Formula.from_facts(fact["undivided"]) if "undivided" in fact else None,
-        )
-    lists = isinstance(fact["lows"], list) and isinstance(fact["highs"], list)
-    if not lists or not isinstance(fact["attribute"], str):
-        raise WorkloadError("a derived answer has a fact of the wrong type")
-    return Quantile(
-        label,
-        _number(fact["level"]),
-        Block.from_facts(fact["totals"]),
-        tuple(_number(low) for low in fact["lows"]),
-        tuple(_number(high) for high in fact["highs"]),
-        fact["attribute"],
-        fact.get("method", "lower"),
+    return tuple(
+        read_record(Computed, fact)
+        if isinstance(fact, dict) and "formula" in fact
+        else read_record(Quantile, fact)
+        for fact in facts
     )

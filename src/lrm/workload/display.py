@@ -10,9 +10,10 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from lrm.errors import WorkloadError
+from lrm.files.records import facts_of, read_record
 from lrm.workload.label_blocks import Group
 
 _OPERATIONS: dict[str, Callable[[float, float], bool]] = {
@@ -34,11 +35,12 @@ class Bound:
     answer: str
     operation: str
     value: float
+    as_list: ClassVar = True  # in files
 
     def __post_init__(self) -> None:
-        if not isinstance(self.answer, str) or self.operation not in _OPERATIONS:
+        if self.operation not in _OPERATIONS:
             raise WorkloadError("a bound of HAVING must be an answer, an operation and a number")
-        if type(self.value) not in {int, float} or not math.isfinite(self.value):
+        if not math.isfinite(self.value):
             raise WorkloadError("an answer in HAVING must be compared with a finite number")
 
     def __str__(self) -> str:
@@ -57,27 +59,6 @@ class OrderKey:
     labels: tuple[str, ...] | None = None
     descending: bool = False
     nulls_first: bool = False
-
-    def __post_init__(self) -> None:
-        flags = type(self.descending) is bool and type(self.nulls_first) is bool
-        texts = self.labels is None or all(isinstance(label, str) for label in self.labels)
-        if not (isinstance(self.column, str) and flags and texts):
-            raise WorkloadError("a key of ORDER BY must be a column with its direction")
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """The same as values that JSON can hold."""
-        return {
-            "column": self.column,
-            "labels": None if self.labels is None else list(self.labels),
-            "descending": self.descending,
-            "nulls_first": self.nulls_first,
-        }
-
-    @classmethod
-    def from_facts(cls, facts: Any) -> OrderKey:
-        """Read what `facts` returned."""
-        return cls(**{**facts, "labels": facts["labels"] and tuple(facts["labels"])})
 
     def sort_keys(
         self, groups: Sequence[Group], values: Mapping[Group, float]
@@ -121,12 +102,8 @@ class Rank:
     buckets: int = 1
 
     def __post_init__(self) -> None:
-        texts = isinstance(self.name, str) and all(
-            isinstance(column, str) for column in self.partition
-        )
-        buckets_valid = type(self.buckets) is int and self.buckets > 0
-        if not texts or not buckets_valid or self.function not in get_args(RankFunction):
-            raise WorkloadError("a rank must have a name, a function of SQL, keys and columns")
+        if self.buckets < 1 or self.function not in get_args(RankFunction):
+            raise WorkloadError("a rank must have a function of SQL and at least one bucket")
 
     def values(
         self, groups: Sequence[Group], answers: Mapping[str, Mapping[Group, float]]
@@ -177,17 +154,6 @@ class Rank:
             numbers += [value] * (stop - start)
         return numbers
 
-    @property
-    def facts(self) -> dict[str, Any]:
-        """The same as values that JSON can hold."""
-        return {
-            "name": self.name,
-            "function": self.function,
-            "order": [key.facts for key in self.order],
-            "partition": list(self.partition),
-            "buckets": self.buckets,
-        }
-
 
 @dataclass(frozen=True)
 class Display:
@@ -216,11 +182,10 @@ class Display:
     ranks: tuple[Rank, ...] = ()  # columns that number the groups which HAVING leaves
     # Clauses like those of HAVING that are tested after the groups were numbered.
     qualify: tuple[tuple[Bound, ...], ...] = ()
+    may_lack: ClassVar = ("ranks", "qualify")
 
     def __post_init__(self) -> None:
-        if not self.queries or not all(
-            isinstance(element, str) for element in self.queries + self.hidden
-        ):
+        if not self.queries:
             raise WorkloadError("a display needs the names of its answers")
         numbered = {element.name for element in self.ranks}
         known = {*self.queries, *self.hidden} - numbered
@@ -231,9 +196,8 @@ class Display:
             <= known | numbered
         ):
             raise WorkloadError("QUALIFY must compare answers and ranks of its own statement")
-        for number in (self.offset, 0 if self.limit is None else self.limit):
-            if type(number) is not int or number < 0:
-                raise WorkloadError("LIMIT and OFFSET must be whole numbers from 0 on")
+        if min(self.offset, self.limit or 0) < 0:
+            raise WorkloadError("LIMIT and OFFSET must be whole numbers from 0 on")
 
     def shown(
         self, groups: Sequence[Group], answers: Mapping[str, Mapping[Group, float]]
@@ -298,52 +262,12 @@ class Display:
     @property
     def facts(self) -> dict[str, Any]:
         """The same as values that JSON can hold; `from_facts` reads them."""
-        facts = {
-            "queries": list(self.queries),
-            "hidden": list(self.hidden),
-            "having": [
-                [[bound.answer, bound.operation, bound.value] for bound in clause]
-                for clause in self.having
-            ],
-            "order": [key.facts for key in self.order],
-            "limit": self.limit,
-            "offset": self.offset,
-        }
         # Files without ranks keep the digest that they had before there were any.
-        if not self.ranks:
-            return facts
-        qualify = [
-            [[bound.answer, bound.operation, bound.value] for bound in clause]
-            for clause in self.qualify
-        ]
-        return {**facts, "ranks": [bound.facts for bound in self.ranks], "qualify": qualify}
+        left_out = () if self.ranks else ("ranks", "qualify")
+        facts: dict[str, Any] = facts_of(self, *left_out)
+        return facts
 
     @classmethod
     def from_facts(cls, facts: Any) -> Display:
-        """Read what `facts` returned; anything else is a WorkloadError."""
-        try:
-            return cls(
-                tuple(facts["queries"]),
-                tuple(facts["hidden"]),
-                _clauses(facts["having"]),
-                tuple(map(OrderKey.from_facts, facts["order"])),
-                facts["limit"],
-                facts["offset"],
-                tuple(
-                    Rank(
-                        part_facts["name"],
-                        part_facts["function"],
-                        tuple(map(OrderKey.from_facts, part_facts["order"])),
-                        tuple(part_facts["partition"]),
-                        part_facts["buckets"],
-                    )
-                    for part_facts in facts.get("ranks", ())
-                ),
-                _clauses(facts.get("qualify", ())),
-            )
-        except (TypeError, KeyError, AttributeError, OverflowError):
-            raise WorkloadError("a display is not of the expected form") from None
-
-
-def _clauses(facts: Any) -> tuple[tuple[Bound, ...], ...]:
-    return tuple(tuple(Bound(*bound_facts) for bound_facts in clause) for clause in facts)
+        """Read what `facts` returned; anything else is an error."""
+        return read_record(cls, facts)

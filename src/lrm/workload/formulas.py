@@ -167,25 +167,32 @@ class Formula:
 
     def text(self, names: Sequence[str]) -> str:
         """The formula as people write it."""
-        stack: list[str] = []
-        for step in self.steps:
+        stack: list[tuple[str, bool]] = []  # texts, and whether others put them in parentheses
+
+        def inside(operand: tuple[str, bool]) -> str:
+            return f"({operand[0]})" if operand[1] else operand[0]
+
+        for place, step in enumerate(self.steps):
             if isinstance(step, int):
-                stack.append(names[step])
+                stack.append((names[step], False))
             elif isinstance(step, float):
-                stack.append(f"{step:g}")
+                stack.append((f"{step:g}", False))
             elif step in _UNARY:
-                stack.append(f"{step}({_bare(stack.pop())})")
+                stack.append((f"{step}({stack.pop()[0]})", False))
             else:
-                two, operand = stack.pop(), stack.pop()
-                if step == "round":
-                    stack.append(f"round({_bare(operand)}, {two})")
-                elif step == "else":
-                    stack.append(f"coalesce({_bare(operand)}, {two})")
-                elif step == "*" and _is_number(two):
-                    stack.append(f"({two} * {operand})")
-                else:
-                    stack.append(f"({operand} {step} {two})")
-        return _bare(stack[0])
+                right, left = stack.pop(), stack.pop()
+                if step in {"round", "else"}:
+                    name = "round" if step == "round" else "coalesce"
+                    stack.append((f"{name}({left[0]}, {right[0]})", False))
+                    continue
+                if step == "*" and isinstance(self.steps[place - 1], float):
+                    left, right = right, left
+                stack.append((f"{inside(left)} {step} {inside(right)}", True))
+        return stack[0][0]
+
+    def to_facts(self) -> list[Step]:
+        """The steps, as a file holds them."""
+        return list(self.steps)
 
     @classmethod
     def from_facts(cls, facts: Any) -> Formula:
@@ -259,25 +266,3 @@ def _tail(values: Floats, step: str, constant: float) -> Floats:
         if step in "+-":
             return values + (constant if step == "+" else -constant)
         return values * constant if step == "*" else values / constant
-
-
-def _bare(text: str) -> str:
-    return text[1:-1] if text.startswith("(") and text.endswith(")") and _closed(text) else text
-
-
-def _closed(text: str) -> bool:
-    """Whether the first parenthesis is closed by the last character."""
-    depth = 0
-    for place, mark in enumerate(text):
-        depth += (mark == "(") - (mark == ")")
-        if depth == 0:
-            return place == len(text) - 1
-    return False
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

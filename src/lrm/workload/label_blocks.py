@@ -10,16 +10,19 @@ from __future__ import annotations
 import json
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, product
 from math import isqrt
-from typing import Any, Literal, get_args, overload
+from typing import Any, Literal, TypeVar, get_args, overload
 
 from lrm.errors import WorkloadError
 from lrm.maps.products.batch import MOST_QUERIES
 from lrm.maps.products.factors import LARGEST_SIZE, Kind
+
+T_co = TypeVar("T_co", covariant=True)
 
 Group = tuple[tuple[str, str], ...]
 """The attributes that an answer is grouped by, each with the label of its cell."""
@@ -90,8 +93,28 @@ def _spell_alone(query: str) -> str:
     return json.dumps(query, ensure_ascii=False) if grouped or query[:1] in {"", '"'} else query
 
 
+class OnDemand(Sequence[T_co], ABC):
+    """A sequence whose elements are made when they are asked for."""
+
+    @abstractmethod
+    def _at(self, place: int) -> T_co:
+        """The element at a place, counted from 0."""
+
+    @overload
+    def __getitem__(self, index: int) -> T_co: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[T_co, ...]: ...
+    def __getitem__(self, index: int | slice) -> T_co | tuple[T_co, ...]:
+        if isinstance(index, slice):
+            return tuple(self._at(place) for place in range(*index.indices(len(self))))
+        place = index + len(self) if index < 0 else index
+        if not 0 <= place < len(self):
+            raise IndexError(index)
+        return self._at(place)
+
+
 @dataclass(frozen=True, repr=False)
-class NumberedLabels(Sequence[str]):
+class NumberedLabels(OnDemand[str]):
     """A vocabulary of numbers, made on demand.
 
     Examples
@@ -114,16 +137,7 @@ class NumberedLabels(Sequence[str]):
     def __len__(self) -> int:
         return self.size * (self.size + 1) // 2 if self.kind == "all-ranges" else self.size
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[str, ...]: ...
-    def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
-        if isinstance(index, slice):
-            return tuple(self[i] for i in range(*index.indices(len(self))))
-        number = index + len(self) if index < 0 else index
-        if not 0 <= number < len(self):
-            raise IndexError(index)
+    def _at(self, number: int) -> str:
         match self.kind:
             case "identity":
                 return str(number)
@@ -325,6 +339,14 @@ class LabelBlock:
             if self.hidden:
                 fact["hidden"] = True
             yield fact
+
+    @classmethod
+    def from_facts(cls, facts: Any) -> LabelBlock:
+        """Read the label of one query, such as a derived answer has."""
+        (block,) = blocks_from_facts([facts])
+        if len(block.queries) > 1 or block.orders is not None or block.is_numbered:
+            raise WorkloadError("a derived answer must have the label of one query")
+        return block
 
 
 def _axis_facts(axis: Axis) -> list[Any]:

@@ -9,15 +9,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, chain
-from typing import Any, overload
+from typing import Any
 
 from lrm.errors import WorkloadError
 from lrm.maps.products.batch import MOST_QUERIES
-from lrm.workload.label_blocks import Label, LabelBlock, NumberedLabels, blocks_from_facts
+from lrm.workload.label_blocks import (
+    Label,
+    LabelBlock,
+    NumberedLabels,
+    OnDemand,
+    blocks_from_facts,
+)
 
 
 @dataclass(frozen=True)
-class Labels(Sequence[Label]):
+class Labels(OnDemand[Label]):
     """One label per query of a batch, made on demand.
 
     Examples
@@ -141,16 +147,7 @@ class Labels(Sequence[Label]):
     def __len__(self) -> int:
         return self._ends[-1] if self.blocks else 0
 
-    @overload
-    def __getitem__(self, index: int) -> Label: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Label, ...]: ...
-    def __getitem__(self, index: int | slice) -> Label | tuple[Label, ...]:
-        if isinstance(index, slice):
-            return tuple(self[i] for i in range(*index.indices(len(self))))
-        number = index + len(self) if index < 0 else index
-        if not 0 <= number < len(self):
-            raise IndexError(index)
+    def _at(self, number: int) -> Label:
         place = bisect_right(self._ends, number)
         before = self._ends[place - 1] if place else 0
         return self.blocks[place].label(number - before)
@@ -178,7 +175,7 @@ class Labels(Sequence[Label]):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Names(Sequence[str]):
+class Names(OnDemand[str]):
     """The names of labels, made on demand; equal to any sequence of the same names."""
 
     labels: Labels
@@ -186,14 +183,8 @@ class Names(Sequence[str]):
     def __len__(self) -> int:
         return len(self.labels)
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[str, ...]: ...
-    def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
-        if isinstance(index, slice):
-            return tuple(label.name for label in self.labels[index])
-        return self.labels[index].name
+    def _at(self, place: int) -> str:
+        return self.labels[place].name
 
     def __iter__(self) -> Iterator[str]:
         return (label.name for label in self.labels)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
-from lrm.workload.answer_table import find_query
+from lrm.workload.answer_table import find_query, listed_names
 from lrm.workload.core import Workload
 from lrm.workload.label_blocks import Group
 from lrm.workload.label_columns import Span, spans_of
@@ -94,11 +94,8 @@ def _users(batch: Workload, name: str) -> list[int]:
 def _check_one(batch: Workload, name: str) -> None:
     users = _users(batch, name)
     if len(users) > 1:
-        listed = ", ".join(repr(f"q{number}.{name}") for number in users[:8])
-        more = f" and {len(users) - 8:,} more" if len(users) > 8 else ""
-        raise WorkloadError(
-            f"several statements have an answer {name!r}; write one of {listed}{more}"
-        )
+        listed = listed_names([f"q{number}.{name}" for number in users])
+        raise WorkloadError(f"several statements have an answer {name!r}; write one of {listed}")
 
 
 def _qualified(batch: Workload, name: str) -> tuple[Statement | None, str]:
@@ -128,9 +125,8 @@ def find_statement(batch: Workload, name: str) -> Statement:
     titled = [table for table in tables if _folded(table.title) == _folded(name)]
     if len(titled) == 1:
         return titled[0]
-    listed = ", ".join(repr(table.name) for table in tables[:8])
-    more = f" and {len(tables) - 8:,} more" if len(tables) > 8 else ""
-    raise WorkloadError(f"no statement is called {name!r}; there are {listed}{more}")
+    listed = listed_names([table.name for table in tables])
+    raise WorkloadError(f"no statement is called {name!r}; there are {listed}")
 
 
 def _folded(title: str) -> str:

@@ -34,13 +34,6 @@ class _Family:
         return f"{name}:{'x'.join(side.upper() for side in self.sides)}{options}"
 
 
-def _seeded(build: Callable[..., Workload]) -> Callable[..., Workload]:
-    def with_seed(queries: int, cells: int, *, seed: int = 0, **options: int) -> Workload:
-        return build(queries, cells, seed=seed, **options)
-
-    return with_seed
-
-
 _MATRIX = ("queries", "cells")
 _FAMILIES = {
     "identity": _Family(families.identity, ("cells",)),
@@ -48,9 +41,9 @@ _FAMILIES = {
     "prefix": _Family(families.prefix, ("cells",)),
     "all-ranges": _Family(families.all_ranges, ("cells",)),
     "width-ranges": _Family(families.width_ranges, ("cells", "width"), builds_matrix=True),
-    "wdiscrete": _Family(_seeded(families.wdiscrete), _MATRIX, ("seed",), builds_matrix=True),
-    "wrange": _Family(_seeded(families.wrange), _MATRIX, ("seed",), builds_matrix=True),
-    "wrelated": _Family(_seeded(families.wrelated), _MATRIX, ("seed", "s"), builds_matrix=True),
+    "wdiscrete": _Family(families.wdiscrete, _MATRIX, ("seed",), builds_matrix=True),
+    "wrange": _Family(families.wrange, _MATRIX, ("seed",), builds_matrix=True),
+    "wrelated": _Family(families.wrelated, _MATRIX, ("seed", "s"), builds_matrix=True),
 }
 
 FAMILY_EXAMPLES = ("prefix:64", "all-ranges:64", "width-ranges:256x32", "wrange:64x128:seed=3")
@@ -116,6 +109,8 @@ def _options(text: str, family: _Family, parts: list[str]) -> dict[str, int]:
                 "with whole numbers"
             )
         options[option] = int(value)
+    if "seed" in family.options:
+        options.setdefault("seed", 0)
     if options.get("s", 1) > LARGEST_SIDE:
         raise WorkloadError(f"s must be at most {LARGEST_SIDE:,}, not {options['s']}")
     return options

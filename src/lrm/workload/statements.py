@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 from lrm.domain import Attribute, Categories, Dates, Domain, Integers
 from lrm.errors import WorkloadError
+from lrm.files.records import facts_of, read_record
 from lrm.workload.derived import Derived
 from lrm.workload.display import Display
 from lrm.workload.label_blocks import LabelBlock
@@ -42,10 +43,7 @@ class Column:
     # Its labels in ascending order; empty where the labels of the answers have that order.
     labels: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        texts = isinstance(self.name, str) and all(isinstance(label, str) for label in self.labels)
-        if not texts or self.kind not in get_args(Kind):
-            raise WorkloadError("a column of a statement must have a name, a kind and labels")
+    as_list: ClassVar = True  # in files
 
     @classmethod
     def of(cls, attribute: Attribute, name: str | None = None) -> Column:
@@ -115,6 +113,20 @@ class Statement:
     expected: float | None = None
     # How near answers must be, by their name; ``""`` is for all that are not named.
     within: tuple[tuple[str, float], ...] = ()
+    may_lack: ClassVar = ("within",)
+
+    def __post_init__(self) -> None:
+        ranges = (self.rows, self.derived)
+        sizes = [
+            1.0 if self.expected is None else self.expected,
+            *(size for _, size in self.within),
+        ]
+        if not (
+            all(0 <= start <= stop for start, stop in ranges)
+            and min(self.line or 0, self.display or 0) >= 0
+            and all(0 < size < float("inf") for size in sizes)
+        ):
+            raise WorkloadError(f"statement {self.name!r} has a range or a size that none can have")
 
     @property
     def count(self) -> int:
@@ -134,57 +146,13 @@ class Statement:
 
     def facts(self) -> dict[str, Any]:
         """The statement as values that JSON can hold; `from_facts` reads them."""
-        return {
-            "name": self.name,
-            "title": self.title,
-            "columns": [[column.name, column.kind, list(column.labels)] for column in self.columns],
-            "answers": list(self.answers),
-            "rows": list(self.rows),
-            "derived": list(self.derived),
-            "line": self.line,
-            "display": self.display,
-            "expected": self.expected,
-            "within": [list(pair) for pair in self.within],
-        }
+        facts: dict[str, Any] = facts_of(self)
+        return facts
 
     @classmethod
     def from_facts(cls, facts: Any) -> Statement:
-        """Read what `facts` returned; anything else is a WorkloadError."""
-        try:
-            columns = [Column(name, kind, tuple(labels)) for name, kind, labels in facts["columns"]]
-            statement = cls(
-                facts["name"],
-                facts["title"],
-                tuple(columns),
-                tuple(facts["answers"]),
-                _range(facts["rows"]),
-                _range(facts["derived"]),
-                facts["line"],
-                facts["display"],
-                facts["expected"],
-                tuple((name, limit) for name, limit in facts.get("within", [])),
-            )
-        except (TypeError, KeyError, ValueError, AttributeError):
-            raise WorkloadError("a statement is not of the expected form") from None
-        texts = [statement.name, statement.title, *statement.answers]
-        texts += [name for name, _ in statement.within]
-        integers = [value for value in (statement.line, statement.display) if value is not None]
-        sizes = [1.0 if statement.expected is None else statement.expected]
-        sizes += [limit for _, limit in statement.within]
-        if not (
-            all(isinstance(value, str) for value in texts)
-            and all(type(value) is int and value >= 0 for value in integers)
-            and all(type(size) is float and 0 < size < float("inf") for size in sizes)
-        ):
-            raise WorkloadError("a statement is not of the expected form")
-        return statement
-
-
-def _range(value: Any) -> tuple[int, int]:
-    start, stop = value
-    if type(start) is not int or type(stop) is not int or not 0 <= start <= stop:
-        raise ValueError(value)
-    return start, stop
+        """Read what `facts` returned; anything else is an error."""
+        return read_record(cls, facts)
 
 
 def check_statements(
