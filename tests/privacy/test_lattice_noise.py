@@ -10,7 +10,7 @@ import pytest
 
 import lrm
 from forging import resealed
-from lrm.accuracy.lattice_sums import lattice_half_widths
+from lrm.accuracy.noise_sums import lattice_half_widths
 from lrm.errors import BudgetError, FileFormatError
 from lrm.exact.cells import CellMap
 from lrm.exact.measured import Measured

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from lrm.clock import Clock
 from lrm.errors import StopSolver, UsageError
-from lrm.solvers.gaussian import nuclear_bound, optimise_gaussian, optimise_gaussian_gram
+from lrm.solvers.gaussian import nuclear_bound, optimise_gaussian
+from lrm.solvers.gaussian_chain import optimise_gaussian_gram
 
 
 def _all_ranges_gram(n):

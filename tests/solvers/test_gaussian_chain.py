@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import lrm
 from lrm.clock import Clock
 from lrm.errors import StopSolver
-from lrm.solvers.gaussian import nuclear_bound, optimise_gaussian, optimise_gaussian_gram
-from lrm.solvers.gaussian_chain import find_chain, optimise_chain
+from lrm.solvers.gaussian import nuclear_bound, optimise_gaussian
+from lrm.solvers.gaussian_chain import find_chain, optimise_chain, optimise_gaussian_gram
 from lrm.strategies.base import Problem, Search
 from lrm.strategies.gaussian import has_fast_optimum
 from lrm.workload import families

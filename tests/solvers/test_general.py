@@ -12,8 +12,8 @@ from lrm.batches import marginals
 from lrm.clock import Clock
 from lrm.domain import Categories, Domain, Integers
 from lrm.errors import ConvergenceError, StopSolver
+from lrm.solvers.descents import general_stages, penalised_error
 from lrm.solvers.exact import factorise
-from lrm.solvers.general import general_stages, penalised_error
 from lrm.workload import families
 
 INTRO = np.array([[0.0, 2, 1, 1], [0, 1, 0, 2], [1, 0, 2, 2]])

@@ -9,9 +9,9 @@ import pytest
 
 from lrm.clock import Clock
 from lrm.errors import StopSolver
-from lrm.solvers import row_space
+from lrm.solvers import descents
+from lrm.solvers.descents import optimise_row_space, row_space_error
 from lrm.solvers.exact import factorise
-from lrm.solvers.row_space import optimise_row_space, row_space_error
 from lrm.solvers.starts import rotation
 
 W = np.random.default_rng(0).standard_normal((4, 150))
@@ -24,14 +24,14 @@ def mixing(rows, seed=0):
 def test_gradient_matches_differences():
     X = mixing(6)
     d = np.random.default_rng(1).standard_normal(X.shape)
-    error = partial(row_space._log_error, W=W, power=30.0, width=0.1)
+    error = partial(descents._log_error, W=W, power=30.0, width=0.1)
     slope = (error(X + 1e-6 * d)[0] - error(X - 1e-6 * d)[0]) / 2e-6
     assert np.vdot(error(X)[1], d) == pytest.approx(slope, rel=1e-5)
 
 
 def test_rounded_error_tends_to_the_error():
     X = mixing(4)
-    rounded = row_space._log_error(X, W=W, power=1e5, width=1e-9)[0]
+    rounded = descents._log_error(X, W=W, power=1e5, width=1e-9)[0]
     assert np.exp(rounded) == pytest.approx(row_space_error(W, X), rel=1e-3)
 
 

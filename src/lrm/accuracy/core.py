@@ -12,8 +12,7 @@ import numpy as np
 
 from lrm.accuracy.intervals import half_widths
 from lrm.errors import BudgetError
-from lrm.exact.protocols import Reconstruction
-from lrm.exact.weighed import WeighedReconstruction
+from lrm.exact.reconstruction import Reconstruction, WeighedReconstruction
 from lrm.maps.linear import Floats
 from lrm.privacy.amounts import LEAST_AMOUNT, MOST_AMOUNT, parse_amount
 from lrm.privacy.budget import (

@@ -14,10 +14,10 @@ is wider is put in its place:
 
 With c = κ‖b‖ this costs about κ/(2σ) of the width: 1e-9 of it for the 30 bits that plans have
 by default, and 2 % at σ = 16, which takes a plan for more than 2^56 records or ε of millions.
-Where the noise is on lattices, or its scale is below 2, `lattice_sums` has other bounds.
+Where the noise is on lattices, or its scale is below 2, `lattice_half_widths` has other bounds.
 
 Where the weights of an answer are too many to be looked at, its norm gives the half-width of the
-widest sum of that norm (`widest_sum`).
+widest sum of that norm (`widest_half_width`).
 
 See ``docs/explanation/accuracy.md``.
 
@@ -33,9 +33,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from lrm.accuracy.lattice_sums import lattice_half_widths
-from lrm.accuracy.noise_sums import gaussian_half_widths, laplace_sum_half_widths, widest_half_width
-from lrm.exact.protocols import Reconstruction, RowWeights
+from lrm.accuracy.noise_sums import (
+    gaussian_half_widths,
+    laplace_sum_half_widths,
+    lattice_half_widths,
+    widest_half_width,
+)
+from lrm.exact.reconstruction import Reconstruction, RowWeights
 from lrm.maps.linear import Floats
 from lrm.privacy.laws import COARSE, LatticeLaw, NoiseLaw
 from lrm.privacy.shaped import ShapedLaw

@@ -140,7 +140,6 @@ class CellBasis:
 
     @property
     def height(self) -> int:
-        """Number of measurements r."""
         return self.matrix.shape[0]
 
     @property
@@ -150,7 +149,6 @@ class CellBasis:
 
     @property
     def mirrored(self) -> bool:
-        """Lists of cells are not folded."""
         return False
 
     @property

@@ -30,8 +30,7 @@ from lrm.exact.products.answers import Lattice
 from lrm.exact.products.integers import MarginalBasis
 from lrm.exact.products.reconstruction import ProductReconstruction
 from lrm.exact.products.strategy import Axis, over_cells
-from lrm.exact.protocols import Reconstruction
-from lrm.exact.reconstruction import FlatReconstruction
+from lrm.exact.reconstruction import FlatReconstruction, Reconstruction
 from lrm.exact.shaped import MOST_DENSE, one_way_rows, shaped_reconstruction, table_coordinates
 from lrm.maps.linear import LeftInverse, LinearMap
 from lrm.maps.matrices import DenseMap

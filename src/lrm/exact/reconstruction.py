@@ -7,19 +7,31 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
 from lrm.exact.cells import reduce_rows
-from lrm.exact.protocols import Answering, RowWeights
 from lrm.maps.linear import BLOCK_ENTRIES, Floats, LeftInverse, LinearMap
 
-__all__ = ["EXPLICIT_ENTRIES", "FlatReconstruction"]
+__all__ = [
+    "EXACTNESS",
+    "EXPLICIT_ENTRIES",
+    "Answering",
+    "FlatReconstruction",
+    "Reconstruction",
+    "RowWeights",
+    "WeighedReconstruction",
+]
+
+EXACTNESS = 1e-9
+"""Largest |W − B·L| relative to the largest weight of the query, of a plan that counts as exact."""
 
 CLOSED_FORM = 1e-9
 """Most that rounding may move a count that goes through a closed form and back."""
@@ -30,12 +42,124 @@ PROBED_ENTRIES = 1 << 22
 EXPLICIT_ENTRIES = 1 << 26
 """B is built as an array up to this many entries (512 MB)."""
 
+Answering = Callable[[int, int], Floats]
+"""The answers ``start:stop`` of a batch, from one array of measurements."""
+
 
 @dataclass(frozen=True, eq=False)
-class FlatReconstruction:
-    """B, m×r, over a list of cells: ``W·L⁺``, or a given matrix.
+class RowWeights:
+    """The weights of some rows of B, whatever their order: what the law of the noise follows from.
 
-    Implements `lrm.exact.protocols.Reconstruction`.
+    Parameters
+    ----------
+    values
+        Sizes of weights, one row per class of rows that have the same.
+    counts
+        How often each occurs in a row; None where each occurs once.
+    place
+        The class of each row.
+    """
+
+    values: Floats
+    counts: Floats | None
+    place: NDArray[np.int64]
+
+
+class Reconstruction(ABC):
+    """B (queries × measurements) as an operator: ``answers = B·measurements``.
+
+    Of a matrix over a list of cells (here), or of products of attributes, whose cells are never
+    listed (`lrm.exact.products.reconstruction`).
+    """
+
+    given: LinearMap | None = None
+    """B itself where a mechanism chose it; None where it is the least-squares one."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Number of queries and of measurements."""
+
+    @abstractmethod
+    def apply(self, measurements: Floats) -> Floats:
+        """Answers to all queries from (noisy) measurements."""
+
+    @property
+    def is_blockwise(self) -> bool:
+        """Whether some of the answers and errors can be had without a list of all."""
+        return False
+
+    def answering(self, measurements: Floats) -> Answering:
+        """Answers from measurements for those who need some of them at a time."""
+        answers = self.apply(measurements)
+        return lambda start, stop: answers[start:stop]
+
+    @abstractmethod
+    def rows(self, start: int, stop: int) -> Floats:
+        """Rows ``start:stop`` of B."""
+
+    def rows_of(self, ranges: Sequence[tuple[int, int]]) -> Floats:
+        """Rows of B in some ranges, one after the other.
+
+        Columns of independent measurements that are 0 in all of these rows may be left out.
+        """
+        return np.vstack([self.rows(start, stop) for start, stop in ranges])
+
+    def row_ranges(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
+        """Yield ``(start, stop)`` of blocks of rows that are small enough to hold."""
+        stop = self.shape[0] if stop is None else stop
+        for first in range(start, stop, self._block_height):
+            yield first, min(first + self._block_height, stop)
+
+    @property
+    def _block_height(self) -> int:
+        return max(1, BLOCK_ENTRIES // self.shape[1])
+
+    def row_weights(self, start: int, stop: int) -> Iterator[tuple[int, int, RowWeights | None]]:
+        """Yield the weights of rows ``start:stop`` in parts, each with its first and last row.
+
+        None where they would be too much work: norms alone must do then.
+        """
+        for first, last in self.row_ranges(start, stop):
+            yield first, last, RowWeights(self.rows(first, last), None, np.arange(last - first))
+
+    @abstractmethod
+    def matrix(self) -> Floats | sp.csr_array:
+        """All of B; a `WorkloadError` where it is too large."""
+
+    def squared_norms(self, start: int, stop: int) -> Floats:
+        """‖B_i‖² of the queries ``start:stop``."""
+        return self.row_squared_norms[start:stop]
+
+    @property
+    @abstractmethod
+    def row_squared_norms(self) -> Floats:
+        """‖B_i‖² of each query: the variance of its answer per unit of noise variance."""
+
+    @property
+    @abstractmethod
+    def squared_norm(self) -> float:
+        """``‖B‖_F²``: the total error per unit of noise variance."""
+
+    @property
+    @abstractmethod
+    def residual(self) -> float:
+        """Largest ``|W − B·L|``: how far one record can move an answer past the noise."""
+
+    @property
+    @abstractmethod
+    def relative_residual(self) -> float:
+        """The residual relative to the largest weight of its own query: small queries count too."""
+
+    @property
+    @abstractmethod
+    def digest(self) -> str:
+        """SHA-256 of all that decides the answers, beyond the queries and what is measured."""
+
+
+@dataclass(frozen=True, eq=False)
+class FlatReconstruction(Reconstruction):
+    """B, m×r, over a list of cells: ``W·L⁺``, or a given matrix.
 
     Parameters
     ----------
@@ -56,52 +180,27 @@ class FlatReconstruction:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of queries and of measurements."""
         return self.queries.shape[0], self.strategy.shape[0]
 
     @property
     def digest(self) -> str:
-        """SHA-256 of what decides the answers, beyond the queries and what is measured."""
         if self.given is not None:
             return self.given.digest
         return hashlib.sha256(b"least squares").hexdigest()
 
     def apply(self, measurements: Floats) -> Floats:
-        """Answers to all queries from (noisy) measurements."""
         if self.given is not None:
             return self.given.apply(measurements)
         assert self.inverse is not None  # noqa: S101 - one of the two is set, by construction
         return self.queries.apply(self.inverse.estimate(measurements))
 
-    @property
-    def is_blockwise(self) -> bool:
-        """Errors of a list of cells are computed for all queries at once."""
-        return False
-
-    def answering(self, measurements: Floats) -> Answering:
-        """Answers from measurements for those who need some of them at a time."""
-        return _Answers(self.apply(measurements))
-
-    def row_weights(self, start: int, stop: int) -> Iterator[tuple[int, int, RowWeights | None]]:
-        """Yield the rows ``start:stop`` of B in blocks, as their weights."""
-        height = self._block_height
-        for first in range(start, stop, height):
-            last = min(first + height, stop)
-            yield first, last, RowWeights(self.rows(first, last), None, np.arange(last - first))
-
     def rows(self, start: int, stop: int) -> Floats:
-        """Rows ``start:stop`` of B."""
         if self.given is not None:
             return self.given.rows(start, stop)
         assert self.inverse is not None  # noqa: S101
         return self.inverse.rows_times(self.queries.rows(start, stop))
 
-    def rows_of(self, ranges: Sequence[tuple[int, int]]) -> Floats:
-        """Rows of B in some ranges, one after the other."""
-        return np.vstack([self.rows(start, stop) for start, stop in ranges])
-
     def matrix(self) -> Floats | sp.csr_array:
-        """All of B; sparse where a given B is."""
         m, r = self.shape
         if self.given is not None:
             return self.given.dense() if m * r <= EXPLICIT_ENTRIES else self.given.sparse()
@@ -119,12 +218,6 @@ class FlatReconstruction:
         matrix.flags.writeable = False
         return matrix
 
-    def row_ranges(self) -> Iterator[tuple[int, int]]:
-        """Yield ``(start, stop)`` of blocks of rows that are small enough to hold."""
-        m, height = self.shape[0], self._block_height
-        for start in range(0, m, height):
-            yield start, min(start + height, m)
-
     @property
     def _block_height(self) -> int:
         return max(1, BLOCK_ENTRIES // max(self.shape[1], self.queries.shape[1]))
@@ -132,13 +225,8 @@ class FlatReconstruction:
     def _blocks(self) -> Iterator[tuple[int, Floats]]:
         return self.queries.row_blocks(width=self.strategy.shape[0])
 
-    def squared_norms(self, start: int, stop: int) -> Floats:
-        """‖B_i‖² of the queries ``start:stop``."""
-        return self.row_squared_norms[start:stop]
-
     @cached_property
     def row_squared_norms(self) -> Floats:
-        """‖B_i‖² of each query: the variance of its answer per unit of noise variance."""
         m, r = self.shape
         known = None if self.inverse is None else self.inverse.row_squared_norms(self.queries)
         if known is not None:
@@ -153,7 +241,6 @@ class FlatReconstruction:
 
     @cached_property
     def squared_norm(self) -> float:
-        """``‖B‖_F²``: the total error per unit of noise variance."""
         if self.inverse is not None:
             known = self.inverse.squared_norm(self.queries)
             if known is not None:
@@ -164,12 +251,10 @@ class FlatReconstruction:
 
     @cached_property
     def residual(self) -> float:
-        """Largest ``|W − B·L|``: how far one record can move an answer past the noise."""
         return self._residuals[0]
 
     @cached_property
     def relative_residual(self) -> float:
-        """The residual relative to the largest weight of its own query: small queries count too."""
         return self._residuals[1]
 
     @cached_property
@@ -207,11 +292,69 @@ class FlatReconstruction:
 
 
 @dataclass(frozen=True, eq=False)
-class _Answers:
-    """All answers of a batch in one array."""
+class WeighedReconstruction(Reconstruction):
+    """B of another reconstruction, where the noise of the measurements has several variances.
 
-    values: Floats
+    The answers are the same. Norms, which errors follow from, are those of rows whose entries are
+    multiplied by the relative standard deviations of their measurements: ``Σ_j B_ij²·ratio_j``.
+    Every measurement is in its place.
+
+    Parameters
+    ----------
+    plain
+        The reconstruction.
+    ratios
+        The variance of each measurement relative to a common one.
+    """
+
+    plain: Reconstruction
+    ratios: Floats
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.plain.shape
+
+    @property
+    def given(self) -> LinearMap | None:  # type: ignore[override]
+        return self.plain.given
+
+    def apply(self, measurements: Floats) -> Floats:
+        return self.plain.apply(measurements)
+
+    @property
+    def is_blockwise(self) -> bool:
+        return self.plain.is_blockwise
+
+    def answering(self, measurements: Floats) -> Answering:
+        return self.plain.answering(measurements)
 
     def rows(self, start: int, stop: int) -> Floats:
-        """The answers to the queries ``start:stop``."""
-        return self.values[start:stop]
+        return self.plain.rows(start, stop)
+
+    def matrix(self) -> Floats | sp.csr_array:
+        return self.plain.matrix()
+
+    def squared_norms(self, start: int, stop: int) -> Floats:
+        blocks = self.row_ranges(start, stop)
+        parts = [self.rows(first, last) ** 2 @ self.ratios for first, last in blocks]
+        return np.concatenate([np.zeros(0), *parts])
+
+    @cached_property
+    def row_squared_norms(self) -> Floats:
+        return self.squared_norms(0, self.shape[0])
+
+    @cached_property
+    def squared_norm(self) -> float:
+        return float(self.row_squared_norms.sum())
+
+    @property
+    def residual(self) -> float:
+        return self.plain.residual
+
+    @property
+    def relative_residual(self) -> float:
+        return self.plain.relative_residual
+
+    @property
+    def digest(self) -> str:
+        return self.plain.digest

@@ -19,7 +19,7 @@ from lrm.accuracy import Accuracy, amount_for_error, privacy_of
 from lrm.derived import expected_error
 from lrm.errors import BudgetError, ConvergenceError
 from lrm.exact.measured import Measured
-from lrm.exact.protocols import EXACTNESS, Reconstruction
+from lrm.exact.reconstruction import EXACTNESS, Reconstruction
 from lrm.maps.linear import Floats
 from lrm.plans.concerns import plan_concerns
 from lrm.plans.goals import Goals, Objective, accuracy_of, column_errors, weighted_error

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from lrm.domain.file import parse_domain
 from lrm.errors import FileFormatError
 from lrm.exact.measured import Measured
-from lrm.exact.protocols import Reconstruction
+from lrm.exact.reconstruction import Reconstruction
 from lrm.files.archive import blaming, read_archive
 from lrm.files.facts import Arrays, Facts
 from lrm.maps.files import unpack_map

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 
 from lrm.accuracy import Accuracy
 from lrm.exact.measured import Measured
-from lrm.exact.protocols import Reconstruction
+from lrm.exact.reconstruction import Reconstruction
 from lrm.maps.linear import Floats
 from lrm.privacy.budget import Noise, Privacy
 from lrm.privacy.mechanism import law_of

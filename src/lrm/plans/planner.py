@@ -14,7 +14,7 @@ from lrm.clock import UNLIMITED, Clock, OnStep, Timings
 from lrm.domain import Domain
 from lrm.errors import ConvergenceError, CountsError, UsageError
 from lrm.exact.measured import Measured
-from lrm.exact.protocols import Reconstruction
+from lrm.exact.reconstruction import Reconstruction
 from lrm.plans.core import Plan
 from lrm.plans.even_split import even_split
 from lrm.plans.goals import OBJECTIVES, Goals, Objective, weighted_error

@@ -23,7 +23,7 @@ from lrm.accuracy.intervals import norm_half_widths
 from lrm.derived import expected_error, slopes
 from lrm.errors import BudgetError, UsageError
 from lrm.exact.measured import Measured
-from lrm.exact.protocols import Reconstruction
+from lrm.exact.reconstruction import Reconstruction
 from lrm.maps.linear import Floats
 from lrm.plans.goals import Goals, accuracy_of
 from lrm.privacy.amounts import LEAST_AMOUNT, MOST_AMOUNT

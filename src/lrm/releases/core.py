@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lrm.accuracy import Accuracy
 from lrm.derived import Noisy, derived_numbers, derived_values
 from lrm.errors import BudgetError, UsageError
-from lrm.exact.protocols import Answering
+from lrm.exact.reconstruction import Answering
 from lrm.files.archive import write_archive
 from lrm.maps.linear import Floats
 from lrm.plans import Plan
@@ -163,7 +163,7 @@ class Release:
     def answers(self) -> Floats:
         """One answer per query: unbiased, not rounded, not clipped."""
         check_listable(self.plan.workload, MOST_LISTED, IN_PARTS)
-        values = self._answering.rows(0, self.plan.workload.shape[0])
+        values = self._answering(0, self.plan.workload.shape[0])
         values.flags.writeable = False
         return values
 
@@ -175,7 +175,7 @@ class Release:
 
     def rows(self, start: int, stop: int) -> Floats:
         """Answers of the queries ``start:stop``."""
-        return self._answering.rows(start, stop)
+        return self._answering(start, stop)
 
     @cached_property
     def _derived_blocks(self) -> Blocks:
@@ -191,7 +191,7 @@ class Release:
 
     def numbers(self, start: int, stop: int, confidence: float = 0.95) -> dict[str, Floats]:
         """Answer, standard error and interval of the queries ``start:stop``, as columns."""
-        answers = self._answering.rows(start, stop)
+        answers = self._answering(start, stop)
         half = self.accuracy.half_widths_of(start, stop, confidence)
         return {
             "answer": answers,

@@ -5,17 +5,144 @@ See ``docs/explanation/gaussian.md``.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, eigh, lapack, svd, svdvals
+from numpy.typing import NDArray
+from scipy.linalg import eigh, lapack, solve, svd, svdvals
 
-from lrm.clock import UNLIMITED, Clock
-from lrm.errors import UsageError
-from lrm.solvers.gaussian_ascent import GaussianResult, Matrix, Vector, WeightAscent
-from lrm.solvers.gaussian_chain import find_chain, optimise_chain
+from lrm.clock import UNLIMITED, Clock, Step
+from lrm.errors import StopSolver, UsageError
+from lrm.maps.linear import TINY
 
-__all__ = ["GaussianResult", "nuclear_bound", "optimise_gaussian", "optimise_gaussian_gram"]
+__all__ = ["GaussianResult", "WeightAscent", "nuclear_bound", "optimise_gaussian"]
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianResult:
+    """A strategy with L2 columns, and how far from optimal it can be.
+
+    Parameters
+    ----------
+    L
+        Strategy, k x n, its columns in the unit L2 ball.
+    B
+        Reconstruction, m x k, with ``W = B·L``.
+    upper
+        ``‖B‖_F²``, the error of this pair.
+    lower
+        No pair of any rank has a smaller ``‖B‖_F²·Δ(L)²``, be Δ the largest L2 or L1 norm
+        of a column; proved by ``weights``, see ``nuclear_bound``.
+    weights
+        The weights of the cells behind ``lower``; they add up to 1.
+    rounds
+        Weights that were tried.
+    """
+
+    L: Matrix
+    B: Matrix
+    upper: float
+    lower: float
+    weights: Vector
+    rounds: int
+    converged: bool
+
+    def __post_init__(self) -> None:
+        """Make the arrays read-only."""
+        for array in (self.L, self.B, self.weights):
+            array.setflags(write=False)
+
+
+@dataclass(slots=True)
+class WeightAscent(ABC):
+    """The ascent of ``φ(v) = tr S^½`` in x = log v, and the best of both bounds.
+
+    With ``d_j = ‖X w_j‖²``, whose mean under v is φ, ``v_j ← v_j·(d_j/φ)^δ`` is a
+    fixed-point map. δ = 1 never lowers φ; δ = 2 is exact for orthogonal columns and halves
+    the rounds; Anderson's mixing of the last six steps in log v, weighted by v
+    (columns that are about to vanish have no say), takes 3 to 40 rounds where δ = 1 takes
+    6 to 200. A step that lowers φ is replaced by one with δ = 1 from the best weights.
+    """
+
+    x: Vector
+    rounds: int = 0
+    lower: float = 0.0
+    upper: float = float("inf")
+    weights: Vector = field(default_factory=lambda: np.zeros(0))
+    points: list[Vector] = field(default_factory=list)
+    moves: list[Vector] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, squares: Vector, **facts: Any) -> Self:
+        """An ascent from weights between equal ones and those of the columns' squared lengths."""
+        return cls(np.log(0.5 * squares / squares.sum() + 0.5 / len(squares)), **facts)
+
+    @abstractmethod
+    def evaluate(self, v: Vector) -> tuple[float, Vector]:
+        """Return φ and the slopes d at v. Sees each v before ``lower`` and ``upper`` do."""
+
+    @abstractmethod
+    def certified(self, tolerance: float) -> float:
+        """Return a lower bound, from ``weights``, that rounding cannot have raised."""
+
+    def run(
+        self, tolerance: float, max_rounds: int, margin: float, scale: float, clock: Clock
+    ) -> float:
+        """Advance until both bounds meet; return the certified one.
+
+        φ itself overstates by rounding: the certificate is asked for when the bounds are within
+        ``margin`` of the tolerance.
+        """
+        try:
+            while self.rounds < max_rounds:
+                self._advance()
+                clock.tick(Step("gaussian", self.rounds, self.upper * scale**2))
+                if self.upper <= (1.0 + margin * tolerance) * self.lower:
+                    certified = self.certified(tolerance)
+                    if self.upper <= (1.0 + tolerance) * certified:
+                        return certified
+        except StopSolver:
+            pass
+        return self.certified(tolerance)
+
+    def _advance(self) -> None:
+        """Evaluate both bounds at x, then choose the next x."""
+        v = np.exp(self.x - self.x.max())
+        v /= v.sum()
+        phi, d = self.evaluate(v)
+        self.rounds += 1
+        fell = phi**2 < self.lower * (1.0 - 1e-9)
+        if phi**2 > self.lower:
+            self.lower, self.weights = phi**2, v
+        self.upper = min(self.upper, phi * float(d.max()))
+        if fell and self.points:
+            self.x = self.points[-1] + 0.5 * self.moves[-1]
+            self.points, self.moves = [], []
+            return
+        # Logarithms below -60 are weights of nothing, and would only upset the mixing.
+        point = np.log(np.maximum(v, 1e-26))
+        move = 2.0 * np.log(np.maximum(d / phi, 1e-26))
+        self.points = [*self.points[-6:], point]
+        self.moves = [*self.moves[-6:], move]
+        self.x = point + np.clip(self._mixed(v), -2.0, 2.0)
+
+    def _mixed(self, v: Vector) -> Vector:
+        """Return the last move, less what a combination of earlier ones explains of it."""
+        if len(self.points) < 2:
+            return self.moves[-1]
+        turns = np.diff(np.array(self.moves), axis=0)
+        steps = np.diff(np.array(self.points), axis=0)
+        weighted = turns * v
+        normal = weighted @ turns.T
+        normal[np.diag_indices_from(normal)] += 1e-10 * np.trace(normal) + TINY
+        share = solve(normal, weighted @ self.moves[-1], assume_a="pos")
+        return np.asarray(self.moves[-1] - share @ (steps + turns))
+
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -61,7 +188,6 @@ def optimise_gaussian(
     Both meet at the optimum, and the run ends when ``upper ≤ (1 + tolerance)·lower``.
 
     Method: a fixed-point map for v with Anderson's mixing [1]_, see ``WeightAscent``.
-    Many-celled workloads of nearly full column rank start from the weights of every other cell.
 
     Cost: O(k²n) a round, for k = rank(W). W may be rank-deficient or badly scaled, with zero
     and equal columns: directions in which S is below rounding keep a floor, and both bounds are
@@ -93,7 +219,7 @@ def optimise_gaussian(
         return GaussianResult(*nothing, 0.0, 0.0, weights, 0, converged=True)
     scale = float(np.abs(W).max())
     columns, back = _full_row_rank(W[:, cells] / scale)
-    ascent = _DenseAscent(np.log(_first_weights(columns, clock)), columns=columns)
+    ascent = _DenseAscent.of(np.einsum("ij,ij->j", columns, columns), columns=columns)
     certified = ascent.run(tolerance, max_rounds, 0.95, scale, clock)
     weights[cells] = ascent.weights
     L = np.zeros((len(columns), W.shape[1]))
@@ -115,41 +241,6 @@ def optimise_gaussian(
     )
 
 
-def optimise_gaussian_gram(
-    gram: Matrix,
-    *,
-    tolerance: float = 1e-3,
-    max_rounds: int = 1000,
-    clock: Clock = UNLIMITED,
-) -> GaussianResult:
-    """Solve ``optimise_gaussian`` from ``G = WᵀW`` alone, for workloads too tall to write.
-
-    Nothing but G matters for L, for the error and for the bound. B belongs to a factor R with
-    ``G = RᵀR``; the reconstruction of W itself is ``W·L⁺``. Cost: O(n²) in all where G has a
-    tridiagonal inverse (prefix sums, all ranges), else O(n³) more.
-
-    Examples
-    --------
-    >>> n = np.arange(8)
-    >>> ranges = (np.minimum.outer(n, n) + 1.0) * (8 - np.maximum.outer(n, n))
-    >>> found = optimise_gaussian_gram(ranges)
-    >>> bool(found.upper <= 1.001 * found.lower)
-    True
-    """
-    chain = find_chain(gram)
-    if chain is not None:
-        optimum = optimise_chain(chain, tolerance=tolerance, max_rounds=max_rounds, clock=clock)
-        if optimum.converged or clock.must_end():
-            return optimum
-    try:
-        factor = cholesky(gram, check_finite=False)
-    except LinAlgError:
-        values, basis = eigh(gram, check_finite=False)
-        significant = values > values[-1] * gram.shape[0] * EPS
-        factor = np.sqrt(np.maximum(values, 0.0) * significant)[:, np.newaxis] * basis.T
-    return optimise_gaussian(factor, tolerance=tolerance, max_rounds=max_rounds, clock=clock)
-
-
 def _full_row_rank(W: Matrix) -> tuple[Matrix, Matrix | None]:
     """Return R and U (None for the identity) with ``W = U·R``, R of full row rank."""
     m, n = W.shape
@@ -163,21 +254,6 @@ def _full_row_rank(W: Matrix) -> tuple[Matrix, Matrix | None]:
     U, singular, Vt = svd(W, full_matrices=False)
     k = int(np.count_nonzero(singular > singular[0] * max(m, n) * EPS))
     return singular[:k, np.newaxis] * Vt[:k], U[:, :k]
-
-
-def _first_weights(columns: Matrix, clock: Clock) -> Vector:
-    """Return weights to start from: those of every other cell, or of the columns' lengths."""
-    k, n = columns.shape
-    if n < 512 or 2 * k <= n:
-        squares: Vector = np.einsum("ij,ij->j", columns, columns)
-        return np.asarray(0.5 * squares / squares.sum() + 0.5 / n)
-    # Cells in order have neighbours with nearly their own weight: 512 prefix sums then take 5
-    # rounds, not 7, and 4,096 take 6. Out of order it is a start like any other.
-    some = columns[:, ::2]
-    coarse = optimise_gaussian_gram(some.T @ some, tolerance=3e-3, clock=clock).weights
-    floor = 1e-3 / coarse.size
-    spread = np.exp(np.interp(np.arange(n), np.arange(0, n, 2), np.log(coarse + floor)))
-    return np.asarray(spread / spread.sum())
 
 
 @dataclass(slots=True, kw_only=True)

@@ -11,14 +11,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.linalg import eigh_tridiagonal, lapack
+from scipy.linalg import LinAlgError, cholesky, eigh, eigh_tridiagonal, lapack
 
 from lrm.clock import UNLIMITED, Clock
-from lrm.solvers.gaussian_ascent import GaussianResult, Matrix, Vector, WeightAscent
+from lrm.solvers.gaussian import (
+    EPS,
+    GaussianResult,
+    Matrix,
+    Vector,
+    WeightAscent,
+    optimise_gaussian,
+)
 
-__all__ = ["Chain", "find_chain", "optimise_chain"]
-
-EPS = float(np.finfo(np.float64).eps)
+__all__ = ["Chain", "find_chain", "optimise_chain", "optimise_gaussian_gram"]
 
 LARGEST_SLACK = 1e-6
 """A Gram matrix farther from ``T⁻¹`` is not taken for a chain; this much the bound may lose."""
@@ -124,8 +129,7 @@ def optimise_chain(
     >>> 282.1 < found.lower <= found.upper < 282.5, found.converged
     (True, True)
     """
-    first = 0.5 * chain.squares / chain.squares.sum() + 0.5 / len(chain.squares)
-    ascent = _ChainAscent(np.log(first), chain=chain)
+    ascent = _ChainAscent.of(chain.squares, chain=chain)
     # Rounds are cheap, so the end is nearer to the optimum than was asked for.
     nearer = min(0.25, NEAR_ENOUGH / tolerance)
     certified = ascent.run(tolerance, max_rounds, nearer, 1.0, clock)
@@ -144,6 +148,41 @@ def optimise_chain(
     lower = min(certified * (1.0 - 8 * EPS), upper)
     converged = upper <= (1.0 + tolerance) * lower * (1.0 + 1e-9)
     return GaussianResult(L, B, upper, lower, ascent.weights, ascent.rounds, converged)
+
+
+def optimise_gaussian_gram(
+    gram: Matrix,
+    *,
+    tolerance: float = 1e-3,
+    max_rounds: int = 1000,
+    clock: Clock = UNLIMITED,
+) -> GaussianResult:
+    """Solve ``optimise_gaussian`` from ``G = WᵀW`` alone, for workloads too tall to write.
+
+    Nothing but G matters for L, for the error and for the bound. B belongs to a factor R with
+    ``G = RᵀR``; the reconstruction of W itself is ``W·L⁺``. Cost: O(n²) in all where G has a
+    tridiagonal inverse (prefix sums, all ranges), else O(n³) more.
+
+    Examples
+    --------
+    >>> n = np.arange(8)
+    >>> ranges = (np.minimum.outer(n, n) + 1.0) * (8 - np.maximum.outer(n, n))
+    >>> found = optimise_gaussian_gram(ranges)
+    >>> bool(found.upper <= 1.001 * found.lower)
+    True
+    """
+    chain = find_chain(gram)
+    if chain is not None:
+        optimum = optimise_chain(chain, tolerance=tolerance, max_rounds=max_rounds, clock=clock)
+        if optimum.converged or clock.must_end():
+            return optimum
+    try:
+        factor = cholesky(gram, check_finite=False)
+    except LinAlgError:
+        values, basis = eigh(gram, check_finite=False)
+        significant = values > values[-1] * gram.shape[0] * EPS
+        factor = np.sqrt(np.maximum(values, 0.0) * significant)[:, np.newaxis] * basis.T
+    return optimise_gaussian(factor, tolerance=tolerance, max_rounds=max_rounds, clock=clock)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -22,11 +22,10 @@ from lrm.exact.cells import (
     reduction_seconds,
 )
 from lrm.exact.measured import Measured
-from lrm.exact.products.residual_strategy import GaussianGroups
+from lrm.exact.products.residuals import GaussianGroups
 from lrm.exact.products.rounding import round_gaussian, round_products
 from lrm.exact.products.strategy import ProductStrategy
-from lrm.exact.protocols import Reconstruction
-from lrm.exact.reconstruction import FlatReconstruction
+from lrm.exact.reconstruction import FlatReconstruction, Reconstruction
 from lrm.exact.rounding import quantise
 from lrm.maps.levels import LevelMap
 from lrm.maps.linear import Floats, LinearMap

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from lrm.maps.linear import Floats
 from lrm.solvers import settings
-from lrm.solvers.gaussian import optimise_gaussian
-from lrm.solvers.gaussian_ascent import GaussianResult
+from lrm.solvers.gaussian import GaussianResult, optimise_gaussian
 from lrm.solvers.gaussian_chain import find_chain, optimise_chain
 from lrm.solvers.race import Candidate
 from lrm.strategies.base import Problem, Search, SearchRecord, Strategy

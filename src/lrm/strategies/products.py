@@ -19,7 +19,7 @@ from lrm.exact.products.basis import Basis, identity_basis
 from lrm.exact.products.marginals import Marginals, marginals_error
 from lrm.exact.products.probing import check_support
 from lrm.exact.products.quadratic import Quadratic
-from lrm.exact.products.residual_strategy import GaussianGroups
+from lrm.exact.products.residuals import GaussianGroups
 from lrm.exact.products.strategy import Group, ProductStrategy, axes_of
 from lrm.exact.products.subsets import masks_of
 from lrm.maps.matrices import SparseMap

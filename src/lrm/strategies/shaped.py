@@ -28,7 +28,7 @@ from lrm.clock import Step
 from lrm.errors import ConvergenceError, StopSolver, WorkloadError
 from lrm.exact.cells import CellMap
 from lrm.exact.measured import Measured
-from lrm.exact.protocols import Reconstruction
+from lrm.exact.reconstruction import Reconstruction
 from lrm.exact.rounding import DEFAULT_MAX_RECORDS, FINE_MAX_RECORDS, most_bits
 from lrm.exact.shaped import one_way_rows, table_coordinates
 from lrm.maps.linear import Floats, LinearMap

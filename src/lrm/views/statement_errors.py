@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.accuracy import Accuracy
-from lrm.exact.protocols import Reconstruction
+from lrm.exact.reconstruction import Reconstruction
 from lrm.maps.linear import Floats
 from lrm.plans import Plan
 from lrm.privacy.budget import Privacy, PureDP, zcdp_of

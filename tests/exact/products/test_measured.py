@@ -16,7 +16,7 @@ from lrm.exact.products.integers import (
     round_basis,
 )
 from lrm.exact.products.residual_rounding import round_residual
-from lrm.exact.products.residual_strategy import GramBasis
+from lrm.exact.products.residuals import GramBasis
 from lrm.maps.products.batch import cross_tabs, product_batch
 from lrm.maps.products.tabulation import tabulate
 from product_batches import BATCHES, SOME, rounded

@@ -7,9 +7,9 @@ import pytest
 
 from lrm.exact.products import rounding
 from lrm.exact.products.quadratic import Quadratic
-from lrm.exact.products.residual_strategy import GramBasis
+from lrm.exact.products.residuals import GramBasis
 from lrm.exact.products.rounding import round_gaussian
-from lrm.exact.protocols import EXACTNESS
+from lrm.exact.reconstruction import EXACTNESS
 from lrm.maps.products.batch import product_batch
 from lrm.solvers.products.gaussian import optimise_gaussian_groups, residual_error
 

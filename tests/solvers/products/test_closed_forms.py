@@ -20,7 +20,7 @@ from lrm.exact.products.folding import unfold
 from lrm.exact.products.marginals import Marginals, Point, SetWeights, marginals_error
 from lrm.exact.products.merged_terms import MergedTerms
 from lrm.exact.products.quadratic import Quadratic
-from lrm.exact.products.residual_strategy import GaussianStrategy, GramBasis
+from lrm.exact.products.residuals import GaussianStrategy, GramBasis
 from lrm.exact.products.strategy import Axis, Group, on_axes
 from lrm.exact.products.subsets import SubsetIndex, contained, masks_of, members_of
 from lrm.maps.kron import kron

@@ -81,8 +81,7 @@ class AnyBasis(Protocol):
 class Basis:
     """``S = [I; Θ]·D`` with Θ ≥ 0 (p x n) and D such that every column of S has L1 norm 1.
 
-    With ``H = (SᵀS)⁻¹``, ``h = H·1`` and ``κ = 1ᵀH1``; all by Woodbury in O(n·p²), nothing of
-    size n x n.
+    Members are those of `AnyBasis`, by Woodbury in O(n·p²); nothing has the size n x n.
 
     Examples
     --------
@@ -99,7 +98,6 @@ class Basis:
 
     @property
     def size(self) -> int:
-        """Number of values n."""
         return int(self.extra_rows.shape[1])
 
     @property
@@ -109,7 +107,6 @@ class Basis:
 
     @property
     def mirrored(self) -> bool:
-        """Whether its values are mirror images of each other in a folded table."""
         return self.plain and self.size == 2
 
     @cached_property
@@ -123,7 +120,6 @@ class Basis:
         return beside_identity(self.extra_rows, self.scale)
 
     def inverse_times(self, X: Floats) -> Floats:
-        """``H·X`` for X of values x anything."""
         solution = self.plus.inverse_times(X)
         if not self.plain and self.extra_rows.max() > STEEP:
             # The difference of Woodbury's formula has lost digits: one step of refinement.
@@ -139,30 +135,24 @@ class Basis:
 
     @cached_property
     def h(self) -> Floats:
-        """``H·1``."""
         return self.inverse_times(np.ones((self.size, 1)))[:, 0]
 
     @cached_property
     def kappa(self) -> float:
-        """``1ᵀH1``."""
         return float(self.h.sum())
 
     def projector_times(self, X: Floats) -> Floats:
-        """``P·X``."""
         return np.asarray(self.inverse_times(X) - np.outer(self.h, self.h @ X) / self.kappa)
 
     def times(self, X: Floats) -> Floats:
-        """``S·X``."""
         scaled = X / self.scale[:, None]
         return np.vstack([scaled, self.extra_rows @ scaled])
 
     def transpose_times(self, Y: Floats) -> Floats:
-        """``Sᵀ·Y``."""
         n = self.size
         return np.asarray(Y[:n] + self.extra_rows.T @ Y[n:]) / self.scale[:, None]
 
     def forms(self, factor: LinearMap, other: LinearMap) -> tuple[Floats, Floats]:
-        """``diag(W·P·Vᵀ)`` and ``(W·h)·(V·h)``, row by row."""
         mean, mean_other = (f.apply(self.h[:, None])[:, 0] for f in (factor, other))
         scaled_rows = self.plus.dense_rows.T
         image = factor.apply(scaled_rows)
@@ -177,7 +167,6 @@ class Basis:
         return np.vstack([np.eye(self.size), self.extra_rows]) / self.scale
 
     def numbers(self, grams: Sequence[PairGram]) -> tuple[Floats, Floats]:
-        """``tr(P·M)/κ`` and ``hᵀ·M·h/κ²`` of each Gram M."""
         statistics = self.statistics(grams)
         return statistics.residual, statistics.total
 

@@ -78,7 +78,10 @@ def _column(n: int, ndim: int) -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class MarginalBasis:
-    """``S = [diag(diagonal); rows]`` in integers ≥ 0, all of whose columns sum to ``total``."""
+    """``S = [diag(diagonal); rows]`` in integers ≥ 0, all of whose columns sum to ``total``.
+
+    Members are those of `ProductBasis`.
+    """
 
     diagonal: Integers
     rows: Integers
@@ -107,12 +110,10 @@ class MarginalBasis:
 
     @property
     def size(self) -> int:
-        """Number of values."""
         return len(self.diagonal)
 
     @property
     def height(self) -> int:
-        """Number of rows."""
         return self.size + len(self.rows)
 
     @property
@@ -127,18 +128,15 @@ class MarginalBasis:
 
     @property
     def peak(self) -> int:
-        """Largest entry."""
         return int(max(self.diagonal.max(), self.rows.max(initial=0)))
 
     def column_norm(self, power: int) -> int:
-        """Largest ``Σ entry^power`` of a column."""
         if power == 1:
             return self.total
         entries = np.vstack([self.diagonal, self.rows]).astype(object)
         return int((entries**power).sum(axis=0).max())
 
     def apply(self, X: NDArray[np.generic]) -> NDArray[np.generic]:
-        """``S·X``."""
         diagonal_part = self.diagonal.astype(X.dtype)[:, None] * X
         return (
             np.concatenate([diagonal_part, self.rows.astype(X.dtype) @ X])
@@ -147,7 +145,6 @@ class MarginalBasis:
         )
 
     def row_divisors(self) -> Integers:
-        """The diagonal, and what divides each of the rows."""
         if not len(self.rows) and np.all(self.diagonal == self.diagonal[0]):
             return self.diagonal[:1]
         return np.concatenate([self.diagonal, row_divisors(sp.csr_array(self.rows))])
@@ -157,7 +154,6 @@ class MarginalBasis:
         return np.vstack([np.diag(self.diagonal), self.rows])
 
     def real(self) -> Basis:
-        """The real basis ``S/total``."""
         return Basis(self.rows / self.diagonal)
 
     @property
@@ -193,7 +189,8 @@ def round_basis(basis: Basis, column_sum: int) -> MarginalBasis:
 class ResidualBasis:
     """An integer matrix R with ``R·u = 0`` for an integer vector u: what totals do not tell.
 
-    The sum of u is positive. Without ``rows``, R is ``n·I − 11ᵀ`` and u is 1.
+    The sum of u is positive. Without ``rows``, R is ``n·I − 11ᵀ`` and u is 1. Members are those of
+    `ProductBasis`.
 
     Examples
     --------
@@ -231,12 +228,10 @@ class ResidualBasis:
 
     @property
     def height(self) -> int:
-        """Number of rows."""
         return self.size if self.rows is None else len(self.rows)
 
     @property
     def peak(self) -> int:
-        """Largest size of an entry."""
         return self.size if self.rows is None else int(np.abs(self.rows).max())
 
     @cached_property
@@ -245,25 +240,21 @@ class ResidualBasis:
         return math.sqrt(self.column_norm(2)) or 1.0
 
     def column_norm(self, power: int) -> int:
-        """Largest ``Σ|entry|^power`` of a column."""
         n = self.size
         if self.rows is None:
             return int((n - 1) ** power) + n - 1
         return int((np.abs(self.rows).astype(object) ** power).sum(axis=0).max())
 
     def apply(self, X: NDArray[np.generic]) -> NDArray[np.generic]:
-        """``R·X``."""
         if self.rows is None:
             return np.asarray(self.size * X - X.sum(axis=0, keepdims=True))
         return np.asarray(self.rows.astype(X.dtype) @ X)
 
     @property
     def mirrored(self) -> bool:
-        """Residuals are not folded."""
         return False
 
     def real(self) -> RealResidual:
-        """The basis in real numbers, divided by ``scale``."""
         if self.rows is None or self.null is None:
             return RealResidual(self.size, None, np.ones(self.size), self.size / self.scale)
         return RealResidual(self.size, self.rows / self.scale, self.null.astype(np.float64), 1.0)

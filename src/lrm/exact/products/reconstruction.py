@@ -29,8 +29,7 @@ from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.row_weights import WeightClasses, add_term_rows, term_sets
 from lrm.exact.products.strategy import Group, ProductStrategy, on_axes
 from lrm.exact.products.subsets import masks_of
-from lrm.exact.protocols import RowWeights
-from lrm.exact.reconstruction import EXPLICIT_ENTRIES
+from lrm.exact.reconstruction import EXPLICIT_ENTRIES, Answering, Reconstruction, RowWeights
 from lrm.maps.products.batch import ProductBatch
 
 if TYPE_CHECKING:  # what is measured knows its way back
@@ -51,7 +50,7 @@ COMBINED_ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class ProductReconstruction:
+class ProductReconstruction(Reconstruction):
     """B of a batch over products, in closed form; nothing has the size of the product.
 
     Parameters
@@ -75,7 +74,6 @@ class ProductReconstruction:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of queries and of measurements."""
         return self.batch.queries, self.measured.measurement_count
 
     @cached_property
@@ -118,16 +116,13 @@ class ProductReconstruction:
 
     @property
     def is_blockwise(self) -> bool:
-        """Each term has answers and errors of its own."""
         return True
 
-    def answering(self, measurements: Floats) -> ProductAnswers:
-        """Answers from (noisy) measurements, block by block."""
-        return ProductAnswers(self, measurements)
+    def answering(self, measurements: Floats) -> Answering:
+        return _Answers(self, measurements).rows
 
     def apply(self, measurements: Floats) -> Floats:
-        """Answers to all queries from (noisy) measurements."""
-        return self.answering(measurements).rows(0, self.shape[0])
+        return self.answering(measurements)(0, self.shape[0])
 
     def pieces(self, start: int, stop: int) -> Iterator[Piece]:
         """Yield the terms, or parts of them, that the queries ``start:stop`` belong to."""
@@ -142,17 +137,14 @@ class ProductReconstruction:
         return term_variances(self.lattices[g], self.merged[g], piece.term, piece.rows)
 
     def squared_norms(self, start: int, stop: int) -> Floats:
-        """‖B_i‖² of the queries ``start:stop``."""
         return joined(self.pieces(start, stop), self._piece_norms, start, stop)
 
     @cached_property
     def row_squared_norms(self) -> Floats:
-        """‖B_i‖² of each query: the variance of its answer per unit of noise variance."""
         return self.squared_norms(0, self.shape[0])
 
     @cached_property
     def squared_norm(self) -> float:
-        """``‖B‖_F²``: the total error per unit of noise variance."""
         return self.weighted_squared_norm(self.batch)
 
     def weighted_squared_norm(self, batch: ProductBatch) -> float:
@@ -196,9 +188,9 @@ class ProductReconstruction:
                     errors[places[b]] = parts.error(group.sets[b], lattice.estimator(b))
         return float(errors.sum())
 
-    def row_ranges(self) -> Iterator[tuple[int, int]]:
-        """Yield ``(start, stop)`` of blocks of queries, whole terms where these are small."""
-        return row_ranges(self.pieces(0, self.shape[0]))
+    def row_ranges(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
+        # Whole terms where these are small.
+        return row_ranges(self.pieces(start, self.shape[0] if stop is None else stop))
 
     @cached_property
     def _weight_classes(self) -> list[WeightClasses]:
@@ -208,10 +200,6 @@ class ProductReconstruction:
         ]
 
     def row_weights(self, start: int, stop: int) -> Iterator[tuple[int, int, RowWeights | None]]:
-        """Yield the weights of rows ``start:stop``, term by term.
-
-        None where they would be too much work.
-        """
         if self.combination is not None and math.prod(self.shape) <= COMBINED_ENTRIES:
             yield start, stop, RowWeights(self.rows(start, stop), None, np.arange(stop - start))
             return
@@ -226,18 +214,10 @@ class ProductReconstruction:
                 weights = RowWeights(weights.values, weights.counts, place)
             yield first, last, weights
 
-    @property
-    def is_explicit(self) -> bool:
-        """Whether rows of B can be had as arrays."""
-        m, r = self.shape
-        return m * r <= EXPLICIT_ENTRIES
-
     def rows(self, start: int, stop: int) -> Floats:
-        """Rows ``start:stop`` of B."""
         return self._rows([(start, stop)], self._places)
 
     def rows_of(self, ranges: Sequence[tuple[int, int]]) -> Floats:
-        """Rows of B in some ranges, without the sets of measurements that are 0 in all of them."""
         if self.combination is not None:
             return self._rows(ranges, self._places)
         group_sets: set[tuple[int, int]] = set()
@@ -281,14 +261,6 @@ class ProductReconstruction:
             places[g][b] = slice(start, stop)
         return places
 
-    def _check_explicit(self) -> None:
-        if not self.is_explicit:
-            m, r = self.shape
-            raise WorkloadError(
-                f"the reconstruction has {m:,} × {r:,} entries, too many for an array; "
-                "use its products"
-            )
-
     def _term_rows(self, term: int, places: Places) -> Floats:
         g = int(self._group_of[term])
         rows = np.zeros((int(self.batch.term_queries()[term]), _width(places)))
@@ -301,9 +273,13 @@ class ProductReconstruction:
         return rows
 
     def matrix(self) -> Floats:
-        """All of B, for small batches."""
-        self._check_explicit()
-        return self.rows(0, self.shape[0])
+        m, r = self.shape
+        if m * r > EXPLICIT_ENTRIES:
+            raise WorkloadError(
+                f"the reconstruction has {m:,} × {r:,} entries, too many for an array; "
+                "use its products"
+            )
+        return self.rows(0, m)
 
     @property
     def residual(self) -> float:
@@ -319,13 +295,7 @@ class ProductReconstruction:
             return math.inf
 
     @property
-    def given(self) -> None:
-        """B is the least-squares one."""
-        return
-
-    @property
     def digest(self) -> str:
-        """Nothing but the queries and what is measured decides the answers."""
         return "least squares"
 
     @classmethod
@@ -374,7 +344,7 @@ def _term_error(group: MeasuredGroup, lattice: Lattice, merged: MergedTerms, ter
     return float(term_variances(lattice, merged, term).sum())
 
 
-class ProductAnswers:
+class _Answers:
     """Answers of a batch from one array of measurements; nothing is computed before it is asked."""
 
     def __init__(self, reconstruction: ProductReconstruction, measurements: Floats) -> None:

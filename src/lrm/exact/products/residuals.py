@@ -1,21 +1,28 @@
-"""Residual bases in real numbers: one attribute without its total, for Gaussian noise.
+"""Residuals for Gaussian noise in real numbers: attributes without their totals, and strategies.
 
 See ``docs/explanation/products.md``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
+from lrm.exact.products.parts import OwnRows
 from lrm.exact.products.quadratic import PairGram
-from lrm.maps.linear import LinearMap
+from lrm.exact.products.strategy import Axis
+from lrm.exact.products.subsets import members_of, sums_over
+from lrm.exact.products.trees import RealTree
+from lrm.maps.kron import kronecker
+from lrm.maps.linear import TINY, LinearMap
 
-__all__ = ["RealResidual"]
+__all__ = ["GaussianGroups", "GaussianStrategy", "GramBasis", "RealResidual"]
 
 Floats = NDArray[np.float64]
 
@@ -35,12 +42,10 @@ class RealResidual:
 
     @property
     def mirrored(self) -> bool:
-        """Residuals are not folded."""
         return False
 
     @cached_property
     def kappa(self) -> float:
-        """``1ᵀh``."""
         return float(self.h.sum())
 
     @cached_property
@@ -52,27 +57,22 @@ class RealResidual:
         return np.asarray(np.linalg.inv(gram))
 
     def times(self, X: Floats) -> Floats:
-        """``R·X``."""
         if self.rows is None:
             return np.asarray(self.factor * (X - X.mean(axis=0, keepdims=True)))
         return np.asarray(self.rows @ X)
 
     def transpose_times(self, Y: Floats) -> Floats:
-        """``Rᵀ·Y``."""
         return self.times(Y) if self.rows is None else np.asarray(self.rows.T @ Y)
 
     def projector_times(self, X: Floats) -> Floats:
-        """``P·X`` with ``P = H − h·hᵀ/κ``."""
         if self.rows is None:
             return np.asarray((X - X.mean(axis=0, keepdims=True)) / self.factor**2)
         return np.asarray(self._inverse @ X - np.outer(self.h, self.h @ X) / self.kappa)
 
     def inverse_times(self, X: Floats) -> Floats:
-        """``H·X``."""
         return np.asarray(self.projector_times(X) + np.outer(self.h, self.h @ X) / self.kappa)
 
     def forms(self, factor: LinearMap, other: LinearMap) -> tuple[Floats, Floats]:
-        """``diag(W·P·Vᵀ)`` and ``(W·h)·(V·h)``, row by row."""
         mean, mean_other = (f.apply(self.h[:, None])[:, 0] for f in (factor, other))
         if self.rows is None:
             products = factor.entrywise_apply(other, np.ones((self.size, 1)))[:, 0]
@@ -83,7 +83,6 @@ class RealResidual:
         return np.asarray(spread), np.asarray(mean * mean_other)
 
     def numbers(self, grams: Sequence[PairGram]) -> tuple[Floats, Floats]:
-        """``tr(P·M)/κ`` and ``hᵀ·M·h/κ²`` of each Gram M."""
         residual, total = np.zeros(len(grams)), np.zeros(len(grams))
         for number, gram in enumerate(grams):
             psi = float(self.h @ gram.times(self.h[:, None])[:, 0])
@@ -96,3 +95,160 @@ class RealResidual:
                 spread = float(np.vdot(self._inverse, gram.dense())) - psi / self.kappa
             residual[number] = spread / self.kappa
         return residual, total
+
+
+Integers = NDArray[np.int64]
+Masks = NDArray[np.uint64]
+
+LEAST_PIVOT = 1e-11
+"""Least squared pivot of a Gram of unit diagonal: what is below is rounding, and no digit of its
+inverse is right. A search would take such an inverse for a small error."""
+
+
+@dataclass(frozen=True, eq=False)
+class GramBasis:
+    """A Gram of unit diagonal over one attribute; the identity has ``columns`` None.
+
+    ``columns`` is S (r x n) with columns of L2 norm 1. Of an attribute of many values, ``levels``
+    are the weights of a tree, ``G = norm²·RᵀR + 11ᵀ/κ`` with its R (`trees`).
+    """
+
+    size: int
+    columns: Floats | None = None
+    levels: Floats | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is the identity."""
+        return self.columns is None and self.levels is None
+
+    @cached_property
+    def gram(self) -> Floats:
+        """``G = SᵀS``."""
+        if self.levels is not None:
+            rows = self.norm * RealTree(self.size, self.levels).times(np.eye(self.size))
+            return np.asarray(rows.T @ rows + 1.0 / self.kappa)
+        columns = np.eye(self.size) if self.columns is None else self.columns
+        return np.asarray(columns.T @ columns)
+
+    @cached_property
+    def inverse(self) -> Floats:
+        """``H = G⁻¹``; ``LinAlgError`` where G is not positive definite in float64."""
+        if self.columns is None:
+            return np.eye(self.size)
+        factor, failed = lapack.dpotrf(self.gram, lower=1)
+        if failed or not float(np.diag(factor).min()) ** 2 > LEAST_PIVOT:
+            raise np.linalg.LinAlgError("the Gram of an attribute is not positive definite")
+        inverse, _ = lapack.dpotri(factor, lower=1)
+        low = np.tril(inverse)
+        return np.asarray(low + np.tril(low, -1).T, dtype=np.float64)
+
+    @cached_property
+    def h(self) -> Floats:
+        """``H·1``."""
+        if self.levels is not None:
+            return RealTree(self.size, self.levels).h
+        return np.ones(self.size) if self.columns is None else self.inverse.sum(axis=1)
+
+    @cached_property
+    def kappa(self) -> float:
+        """``1ᵀH1``."""
+        return float(self.h.sum())
+
+    def blended(self, share: float) -> GramBasis:
+        """The basis of ``(1 − share)·G + share·I``, which distinguishes all values."""
+        values, vectors = np.linalg.eigh((1.0 - share) * self.gram + share * np.eye(self.size))
+        columns = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+        return GramBasis(self.size, columns)
+
+    def residual_rows(self) -> Floats:
+        """R with ``RᵀR = G − 11ᵀ/κ``."""
+        values, vectors = np.linalg.eigh(self.gram - 1.0 / self.kappa)
+        nonzero = values > 1e-12 * max(values[-1], TINY)
+        return np.asarray(np.sqrt(values[nonzero])[:, None] * vectors[:, nonzero].T)
+
+    @property
+    def norm(self) -> float:
+        """The L2 norm of the columns of R."""
+        return math.sqrt(max(1.0 - 1.0 / self.kappa, TINY))
+
+    def residual(self) -> RealResidual | RealTree:
+        """R with columns of norm 1."""
+        if self.levels is not None:
+            return RealTree(self.size, self.levels)
+        rows = None if self.columns is None else self.residual_rows() / self.norm
+        return RealResidual(self.size, rows, self.h, 1.0 / self.norm)
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianStrategy:
+    """Residuals of subsets A with weights ω (their sum of squares makes sensitivity 1).
+
+    ``error`` is ``‖B‖²·Δ²``; ``bound`` is proven for every strategy, 0 where none is known. Subsets
+    in ``own`` have rows of their own in place of the product of the bases', of the same norm; these
+    are 0 on ``nulls``, whole numbers near to the h of their attributes.
+    """
+
+    axes: tuple[Axis, ...]
+    bases: tuple[GramBasis, ...]
+    subsets: Masks
+    weights: Floats
+    error: float
+    bound: float
+    own: Mapping[tuple[int, ...], OwnRows] = field(default_factory=dict)
+    nulls: Mapping[int, Integers] = field(default_factory=dict)
+
+    @property
+    def norms(self) -> Floats:
+        """The L2 norm of the columns of each subset's measurements."""
+        logs = np.log([basis.norm for basis in self.bases])
+        return self.weights * np.exp(sums_over(members_of(self.subsets, len(self.bases)), logs))
+
+    @property
+    def centres(self) -> list[Floats]:
+        """``u_i`` of each attribute, of sum 1."""
+        nulls = (self.nulls.get(i, basis.h) for i, basis in enumerate(self.bases))
+        return [np.asarray(u / u.sum()) for u in nulls]
+
+    def dense(self) -> Floats:
+        """The measurements over merged cells; for small products."""
+        parts, sizes = [], [basis.size for basis in self.bases]
+        members = members_of(self.subsets, len(self.bases))
+        for inside, weight, norm in zip(members, self.weights, self.norms, strict=True):
+            own = self.own.get(tuple(np.flatnonzero(inside).tolist()))
+            if own is not None:
+                shape = [len(own.rows), *np.where(inside, sizes, 1).tolist()]
+                rows = np.broadcast_to(own.rows.reshape(shape), [len(own.rows), *sizes])
+                parts.append(norm * rows.reshape(len(rows), -1))
+                continue
+            matrices = [
+                basis.residual_rows() if member else np.ones((1, basis.size))
+                for basis, member in zip(self.bases, inside, strict=True)
+            ]
+            parts.append(weight * kronecker(matrices))
+        return np.vstack(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianGroups:
+    """Groups of terms, each with residuals of its own over its own merged values.
+
+    With errors e_g at the whole sensitivity, shares ω_g (``Σ ω_g² = 1``) have the error
+    ``Σ e_g/ω_g²``, which is least, ``(Σ sqrt(e_g))²``, at ``ω_g² ∝ sqrt(e_g)``.
+    """
+
+    terms: tuple[Integers, ...]
+    groups: tuple[GaussianStrategy, ...]
+    bound: float = 0.0
+
+    @property
+    def error(self) -> float:
+        """``‖B‖²·Δ²`` of the whole batch."""
+        return sum(math.sqrt(group.error) for group in self.groups) ** 2
+
+    @property
+    def shares(self) -> Floats:
+        """ω of each group."""
+        roots = np.array([group.error for group in self.groups]) ** 0.25
+        size = float(np.linalg.norm(roots))
+        return roots / size if size > 0 else np.ones(len(roots)) / math.sqrt(len(roots))

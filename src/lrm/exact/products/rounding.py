@@ -29,12 +29,11 @@ from lrm.exact.products.parts import OwnRows, PartGrams
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.reconstruction import ProductReconstruction
 from lrm.exact.products.residual_rounding import round_residual
-from lrm.exact.products.residual_strategy import GaussianGroups, GaussianStrategy, GramBasis
-from lrm.exact.products.residuals import RealResidual
+from lrm.exact.products.residuals import GaussianGroups, GaussianStrategy, GramBasis, RealResidual
 from lrm.exact.products.strategy import Axis, Group, ProductStrategy, on_axes
 from lrm.exact.products.subsets import members_of, sums_over, tuples_of
 from lrm.exact.products.trees import RealTree, TreeBasis
-from lrm.exact.protocols import EXACTNESS
+from lrm.exact.reconstruction import EXACTNESS
 from lrm.exact.rounding import (
     DEFAULT_MAX_RECORDS,
     FINE_MAX_RECORDS,

@@ -23,7 +23,7 @@ from lrm.exact.products.answers import Lattice
 from lrm.exact.products.folding import fold_rows
 from lrm.exact.products.merged_terms import MergedTerms
 from lrm.exact.products.strategy import Axis
-from lrm.exact.protocols import RowWeights
+from lrm.exact.reconstruction import RowWeights
 from lrm.maps.linear import LinearMap
 from lrm.maps.products.batch import ProductBatch
 

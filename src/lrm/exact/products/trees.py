@@ -121,26 +121,21 @@ class RealTree:
 
     @property
     def mirrored(self) -> bool:
-        """Residuals are not folded."""
         return False
 
     @cached_property
     def h(self) -> Floats:
-        """``H·1 = u``."""
         return _shares(self.size)
 
     @property
     def kappa(self) -> float:
-        """``1ᵀh``."""
         return float(1 << tree_levels(self.size))
 
     def times(self, X: Floats) -> Floats:
-        """``R·X``."""
         levels = zip(_differences(X), self.weights, strict=True)
         return np.concatenate([weight * numbers for numbers, weight in levels])
 
     def transpose_times(self, Y: Floats) -> Floats:
-        """``Rᵀ·Y``."""
         nodes = 1 << np.arange(tree_levels(self.size) - 2, -1, -1)
         parts = np.split(Y, np.cumsum([_paired(self.size) // 2, *nodes])[:-1])
         levels = [weight * part for part, weight in zip(parts, self.weights, strict=True)]
@@ -153,17 +148,14 @@ class RealTree:
         return [np.asarray(part / by) for part, by in zip(own, divisors, strict=True)]
 
     def projector_times(self, X: Floats) -> Floats:
-        """``P·X`` with ``P = H − h·hᵀ/κ``."""
         divisors = _spans(self.size) * self.weights
         levels = [part / by for part, by in zip(self.contrasts(X), divisors, strict=True)]
         return np.asarray(self.h.reshape(-1, *[1] * (X.ndim - 1)) * _spread(levels, self.size))
 
     def inverse_times(self, X: Floats) -> Floats:
-        """``H·X``."""
         return np.asarray(self.projector_times(X) + np.outer(self.h, self.h @ X) / self.kappa)
 
     def forms(self, factor: LinearMap, other: LinearMap) -> tuple[Floats, Floats]:
-        """``diag(W·P·Vᵀ)`` and ``(W·h)·(V·h)``, row by row."""
         mean, mean_other = (f.apply(self.h[:, None])[:, 0] for f in (factor, other))
         ends = factor.range_ends() if factor is other else None
         spread = np.zeros(len(factor))
@@ -181,7 +173,6 @@ class RealTree:
         return spread, np.asarray(mean * mean_other)
 
     def numbers(self, grams: Sequence[PairGram]) -> tuple[Floats, Floats]:
-        """``tr(P·M)/κ`` and ``hᵀ·M·h/κ²`` of each Gram M."""
         residual, total = np.zeros(len(grams)), np.zeros(len(grams))
         for number, gram in enumerate(grams):
             total[number] = float(self.h @ gram.times(self.h[:, None])[:, 0]) / self.kappa**2
@@ -270,7 +261,7 @@ def _of_ranges(first: Integers, last: Integers, size: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class TreeBasis:
-    """R in integers: one weight per level, pairs first.
+    """R in integers: one weight per level, pairs first. Members are those of `ProductBasis`.
 
     Examples
     --------
@@ -290,12 +281,10 @@ class TreeBasis:
 
     @property
     def height(self) -> int:
-        """Number of rows."""
         return self.size - 1
 
     @property
     def peak(self) -> int:
-        """Largest size of an entry."""
         return int(self.weights.max())
 
     @cached_property
@@ -304,23 +293,18 @@ class TreeBasis:
         return math.sqrt(self.column_norm(2))
 
     def column_norm(self, power: int) -> int:
-        """Largest ``Σ|entry|^power`` of a column: a value in a pair has an entry on each level."""
         return sum(weight**power for weight in self.weights.tolist())
 
     def apply(self, X: Numbers) -> Numbers:
-        """``R·X``."""
         levels = zip(_differences(X), self.weights.astype(X.dtype), strict=True)
         return np.concatenate([numbers * weight for numbers, weight in levels])
 
     @property
     def mirrored(self) -> bool:
-        """Residuals are not folded."""
         return False
 
     def real(self) -> RealTree:
-        """The basis in real numbers, divided by ``scale``."""
         return RealTree(self.size, self.weights / self.scale)
 
     def contents(self) -> dict[str, Integers]:
-        """The weights."""
         return {"levels": self.weights}

@@ -24,7 +24,7 @@ from lrm.maps.linear import LinearMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
 from lrm.solvers import settings
-from lrm.solvers.gaussian import optimise_gaussian_gram
+from lrm.solvers.gaussian_chain import optimise_gaussian_gram
 
 __all__ = ["ROUNDING", "product_bound"]
 

@@ -30,7 +30,7 @@ from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver
 from lrm.exact.products.parts import PartGrams
 from lrm.exact.products.quadratic import PairGram, Quadratic
-from lrm.exact.products.residual_strategy import GaussianGroups, GaussianStrategy, GramBasis
+from lrm.exact.products.residuals import GaussianGroups, GaussianStrategy, GramBasis
 from lrm.exact.products.strategy import axes_of
 from lrm.exact.products.subsets import members_of, sums_over, tuples_of
 from lrm.exact.products.trees import is_tractable, level_spreads

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lrm.exact.products.basis import Basis, identity_basis
 from lrm.exact.products.marginals import Point, SetWeights
 from lrm.exact.products.quadratic import Quadratic
-from lrm.exact.products.residual_strategy import GaussianGroups, GaussianStrategy
+from lrm.exact.products.residuals import GaussianGroups, GaussianStrategy
 from lrm.exact.products.strategy import Group, ProductStrategy, on_axes
 from lrm.exact.products.subsets import masks_of
 from lrm.maps.products.batch import ProductBatch
