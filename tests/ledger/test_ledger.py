@@ -220,7 +220,20 @@ def test_a_noted_head_stays_on_the_chain(ledger):
             ledger.verify(expected_head=malformed)
 
 
-def test_other_urls_and_missing_drivers_are_refused(monkeypatch):
+def test_locations_and_units_that_are_none_are_refused(tmp_path, monkeypatch):
+    with pytest.raises(LedgerError, match="must not contain the NUL character"):
+        Ledger.open("a\0b")
+    made = Ledger.open(tmp_path / "ledger.sqlite")
+    assert repr(made) == f"<Ledger {tmp_path / 'ledger.sqlite'}>"
+    made.create("people", 1)
+    for ask in (
+        lambda: made.create("others", 1, unit="row"),
+        lambda: made.spend("people", TENTH, unit="row", purpose="x"),
+        lambda: made.preview("people", TENTH, unit="row"),
+    ):
+        with pytest.raises(LedgerError, match="unit must be a PrivacyUnit, not str"):
+            ask()
+    assert len(made.history()) == 1
     with pytest.raises(LedgerError, match="URL, not mysql://"):
         Ledger.open("mysql://host/db")
     monkeypatch.setitem(sys.modules, "psycopg", None)
