@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lrm.cli.options import json_option
-from lrm.cli.terminal import echo
+from lrm.cli.terminal import echo, print_document, print_json
 
 if TYPE_CHECKING:
     from lrm.ledger import Budget
@@ -89,7 +89,6 @@ def create(table: str, limit: str, accounting: str, ledger: str, **choices: Any)
       lrm budget create people --limit 1 --person pid --max-rows 3 --ledger budget.sqlite
       lrm budget create visits --limit 0.5 --accounting rho --ledger budget.sqlite
     """
-    from lrm.cli.terminal import print_json
     from lrm.ledger import Ledger
     from lrm.privacy.amounts import spell_amount
     from lrm.views.budgets import budget_facts
@@ -133,7 +132,6 @@ def show(table: str | None, ledger: str, *, as_json: bool) -> None:
     Example:
       lrm budget show --ledger budget.sqlite
     """  # noqa: D301 - click wants the character itself
-    from lrm.cli.terminal import print_document, print_json
     from lrm.ledger import Ledger
     from lrm.views.budgets import budget_facts
     from lrm.views.documents import budgets_document
@@ -156,7 +154,6 @@ def history(table: str | None, ledger: str, *, as_json: bool) -> None:
     Example:
       lrm budget history people --ledger budget.sqlite
     """  # noqa: D301 - click wants the character itself
-    from lrm.cli.terminal import print_document, print_json
     from lrm.ledger import Ledger
     from lrm.views.budgets import entry_facts
     from lrm.views.documents import history_document
@@ -185,7 +182,6 @@ def verify(expected_head: str | None, ledger: str, *, as_json: bool) -> None:
     Example:
       lrm budget verify --ledger budget.sqlite
     """  # noqa: D301 - click wants the character itself
-    from lrm.cli.terminal import print_json
     from lrm.ledger import Ledger
 
     head = Ledger.open(ledger).verify(expected_head)

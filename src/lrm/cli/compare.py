@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lrm.cli.inputs import check_apart, check_output, read_questions
 from lrm.cli.options import (
     amount_options,
     chosen_mechanisms,
@@ -13,7 +14,8 @@ from lrm.cli.options import (
     read_amounts,
     seed_option,
 )
-from lrm.cli.terminal import echo
+from lrm.cli.progress import ProgressLine
+from lrm.cli.terminal import echo, print_document, print_json
 
 if TYPE_CHECKING:
     from lrm.plans.comparison import Comparison, Contest
@@ -68,9 +70,6 @@ def compare(workload: str, noise: str, plot: str | None, **choices: Any) -> None
       lrm compare queries.sql --domain domain.yaml --noise both \
           --epsilon 1 --delta 1e-9
     """
-    from lrm.cli.inputs import read_questions
-    from lrm.cli.output_files import check_apart, check_output
-    from lrm.cli.terminal import print_document, print_json
     from lrm.plans.comparison import Contest, SideBySide
     from lrm.views.blocks import Document
     from lrm.views.comparisons import (
@@ -126,7 +125,6 @@ def _stated(noise: str, choices: dict[str, Any]) -> "dict[Noise, Privacy]":
 def _entered(
     contest: "Contest", noise: "Noise", rows: tuple[str, ...], seed: int, effort: str
 ) -> "Comparison":
-    from lrm.cli.progress import ProgressLine
     from lrm.plans.comparison import SHAPED, Comparison
 
     outcomes = []

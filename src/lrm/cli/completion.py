@@ -2,6 +2,8 @@
 
 import click
 
+from lrm.cli.terminal import print_json
+
 
 @click.command(short_help="Print the completion script of a shell.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
@@ -17,8 +19,6 @@ def completion(ctx: click.Context, /, shell: str, *, as_json: bool) -> None:
       lrm completion fish > ~/.config/fish/completions/lrm.fish
     """
     from click.shell_completion import get_completion_class
-
-    from lrm.cli.terminal import print_json
 
     complete = get_completion_class(shell)
     assert complete is not None  # noqa: S101 - click knows the three shells of the choice

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrm.cli.options import json_option
-from lrm.cli.terminal import echo
+from lrm.cli.terminal import echo, print_json
+from lrm.errors import FileFormatError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +64,6 @@ def demo(
       lrm demo --folder . --files-only
     """
     from lrm.cli.demo_table import write_files
-    from lrm.cli.terminal import print_json
     from lrm.privacy.amounts import parse_amount
 
     amount = parse_amount(epsilon, "epsilon")
@@ -93,7 +93,6 @@ def _place(folder: str | None) -> Path:
     import tempfile
 
     from lrm.cli.demo_table import FILES
-    from lrm.errors import FileFormatError
 
     if folder is None:
         return Path(tempfile.mkdtemp(prefix="lrm-demo-"))

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lrm.cli.inputs import STANDARD_INPUT, check_apart, check_output, read_declared
 from lrm.cli.options import json_option
-from lrm.cli.terminal import echo
+from lrm.cli.terminal import echo, print_document, print_json
+from lrm.errors import TableError
 
 if TYPE_CHECKING:
     from lrm.domain import CsvForm, Domain
@@ -66,8 +68,6 @@ def init(table: str, output: str | None, **choices: Any) -> None:
       lrm domain init visits.csv --kinds age=integers,day=dates -o domain.yaml
       lrm domain init besuche.csv --delimiter ";" --encoding latin-1 --decimal ,
     """
-    from lrm.cli.output_files import check_apart, check_output
-    from lrm.cli.terminal import print_json
     from lrm.domain.file import draft
     from lrm.files.writing import write_text
     from lrm.tables import open_table
@@ -140,8 +140,6 @@ def check(file: str, table: str | None, *, rows: bool, as_json: bool) -> None:
       lrm domain check domain.yaml --table visits.csv --rows
       cat domain.yaml | lrm domain check -
     """
-    from lrm.cli.inputs import STANDARD_INPUT, read_declared
-    from lrm.cli.terminal import print_document, print_json
     from lrm.maps.products.tabulation import total
     from lrm.tables import open_table
     from lrm.views.documents import facts_document
@@ -182,7 +180,6 @@ def _row_facts(row_check: "RowCheck") -> dict[str, Any]:
 
 
 def _print_rows(row_check: "RowCheck") -> None:
-    from lrm.cli.terminal import print_document
     from lrm.views.blocks import Document, Prose, plain_table
 
     columns = ("attribute", "kept", "declared", "null", "nan", "outside", "unreadable")
@@ -198,8 +195,6 @@ def _print_rows(row_check: "RowCheck") -> None:
 
 def _check_kept(row_check: "RowCheck") -> None:
     """Fail where a release would be spent on nothing, and warn where values cannot be read."""
-    from lrm.errors import TableError
-
     if row_check.rows and not row_check.counted:
         lost = [attribute.name for attribute in row_check.attributes if not attribute.kept]
         why = f": none has a declared value of {', '.join(lost)}" if lost else ""

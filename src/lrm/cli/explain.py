@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lrm.cli.inputs import check_apart, check_output
 from lrm.cli.options import (
     amount_options,
     confidence_option,
@@ -12,7 +13,8 @@ from lrm.cli.options import (
     plot_option,
     read_amounts,
 )
-from lrm.cli.terminal import echo
+from lrm.cli.progress import waiting
+from lrm.cli.terminal import echo, print_document, print_json
 
 if TYPE_CHECKING:
     from lrm.plans import Plan
@@ -67,9 +69,6 @@ def explain(plan: str, **choices: Any) -> None:
       lrm explain gaussian.lrm --epsilon 1 --delta 1e-9
       lrm explain plan.lrm --epsilon 0.1 --confidence 0.99 --plot errors.svg
     """
-    from lrm.cli.output_files import check_apart, check_output
-    from lrm.cli.progress import waiting
-    from lrm.cli.terminal import print_document, print_json
     from lrm.plans.file import load_plan
     from lrm.views.documents import explanation_document
     from lrm.views.figures import KINDS, errors_drawing

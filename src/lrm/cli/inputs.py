@@ -1,9 +1,15 @@
-"""What commands read: queries and domains from a file, a family, or ``-`` for standard input."""
+"""What commands read (files, families, or ``-`` for standard input), and where they write."""
 
+import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from lrm.errors import FileFormatError, UsageError
+from lrm.files.reading import TEXT_LIMIT
+from lrm.files.writing import check_target
 
 if TYPE_CHECKING:
     from lrm.domain import Domain
@@ -20,9 +26,6 @@ def check_read_once(*places: str | None) -> None:
 
 def read_standard_input() -> str:
     """All of standard input, in UTF-8, up to the size of a text file."""
-    from lrm.errors import FileFormatError
-    from lrm.files.reading import TEXT_LIMIT
-
     data = sys.stdin.buffer.read(TEXT_LIMIT + 1)
     if len(data) > TEXT_LIMIT:
         raise FileFormatError(f"{STANDARD_INPUT} has more than {TEXT_LIMIT >> 20} MiB")
@@ -64,3 +67,36 @@ def read_declared(source: str) -> "Domain":
     if source == "-":
         return parse_domain(read_standard_input(), STANDARD_INPUT)
     return read_domain(source)
+
+
+def check_output(path: str | None, *, force: bool = True, kinds: tuple[str, ...] = ()) -> None:
+    """Refuse a place that cannot be written, so that no work or privacy is lost on it.
+
+    Parameters
+    ----------
+    path
+        The file to come; None where none was asked for.
+    force
+        Whether an existing file may be replaced.
+    kinds
+        Endings that the name must have one of.
+    """
+    if path is None:
+        return
+    place = Path(path)
+    if kinds and place.suffix.lower() not in kinds:
+        raise UsageError(f"expected a file ending in {' or '.join(kinds)}, not {path!r}")
+    check_target(path)
+    if place.exists() and not force:
+        raise UsageError(f"{path} exists already; choose another name, or add --force")
+
+
+def check_apart(outputs: dict[str, str | None], inputs: dict[str, str | None]) -> None:
+    """Refuse an output that would replace an input or another output."""
+    seen = {os.path.realpath(path): what for what, path in inputs.items() if path is not None}
+    for what, path in outputs.items():
+        if path is None:
+            continue
+        other = seen.setdefault(os.path.realpath(path), what)
+        if other != what:
+            raise UsageError(f"{what} and {other} name the same file, {path}; give each its own")

@@ -4,8 +4,10 @@ from typing import Any
 
 import click
 
+from lrm.cli.inputs import check_apart, check_output, read_questions
 from lrm.cli.options import MECHANISMS, confidence_option, domain_option, json_option, seed_option
-from lrm.cli.terminal import echo
+from lrm.cli.progress import ProgressLine
+from lrm.cli.terminal import echo, print_document, print_json
 
 
 @click.command(short_help="Choose a strategy for a workload, without data.")
@@ -94,10 +96,6 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
       lrm plan all-ranges:64 --effort quick
       lrm plan wrange:64x128:seed=3 -m lowrank --rank-ratio 1.4
     """
-    from lrm.cli.inputs import read_questions
-    from lrm.cli.output_files import check_apart, check_output
-    from lrm.cli.progress import ProgressLine
-    from lrm.cli.terminal import print_document, print_json
     from lrm.plans.noises import choose_noise
     from lrm.plans.planner import plan as make_plan
     from lrm.views.documents import plan_document

@@ -4,8 +4,9 @@ from typing import Any
 
 import click
 
+from lrm.cli.inputs import check_apart, check_output, read_queries
 from lrm.cli.options import check_confidence, confidence_option, json_option, limit_option
-from lrm.cli.terminal import echo
+from lrm.cli.terminal import echo, print_document, print_json
 
 
 @click.command(short_help="Ask a release further questions, at no cost.")
@@ -30,9 +31,6 @@ def query(release: str, sql: str | None, file: str | None, **choices: Any) -> No
       lrm query answers.lrm "SELECT COUNT(*) FROM visits WHERE age >= 65"
       lrm query answers.lrm --file further.sql --csv further.csv
     """
-    from lrm.cli.inputs import read_queries
-    from lrm.cli.output_files import check_apart, check_output
-    from lrm.cli.terminal import print_document, print_json
     from lrm.releases import domain_of
     from lrm.releases.file import load_release
     from lrm.views.documents import answers_document, facts_document

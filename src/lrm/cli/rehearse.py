@@ -5,8 +5,9 @@ from typing import Any
 
 import click
 
+from lrm.cli.inputs import check_apart, check_output
 from lrm.cli.options import amount_options, confidence_option, json_option, read_amounts
-from lrm.cli.terminal import echo
+from lrm.cli.terminal import echo, print_json
 
 
 @click.command(short_help="Make the page of a release on synthetic rows, before data is read.")
@@ -35,8 +36,6 @@ def rehearse(plan: str, output: str | None, **choices: Any) -> None:
       lrm rehearse plan.lrm --epsilon 0.1 -o rehearsal.html
       lrm rehearse plan.lrm --epsilon 0.1 --rows 20000
     """
-    from lrm.cli.output_files import check_apart, check_output
-    from lrm.cli.terminal import print_json
     from lrm.plans.file import load_plan
     from lrm.privacy.budget import unit_privacy
     from lrm.views.rehearsal import expected_rows

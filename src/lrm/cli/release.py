@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrm.cli.endings import paying
+from lrm.cli.inputs import check_apart, check_output
 from lrm.cli.options import (
     amount_options,
     check_confidence,
@@ -13,7 +14,9 @@ from lrm.cli.options import (
     limit_option,
     read_amounts,
 )
-from lrm.cli.terminal import echo
+from lrm.cli.progress import waiting
+from lrm.cli.terminal import echo, print_document, print_json
+from lrm.errors import FileFormatError
 
 if TYPE_CHECKING:
     from lrm.releases import Preview, Release
@@ -78,7 +81,6 @@ def release(plan: str, **choices: Any) -> None:
       lrm release plan.lrm --counts counts.csv --epsilon 0.1 \
           -o answers.lrm --no-ledger
     """
-    from lrm.cli.progress import waiting
     from lrm.plans.file import load_plan
     from lrm.releases import preview
     from lrm.releases import release as make_release
@@ -130,8 +132,6 @@ def _check_choices(choices: dict[str, Any]) -> None:
 
 def _check_places(plan: str, choices: dict[str, Any]) -> None:
     """Refuse places that cannot be written, or that hold an input."""
-    from lrm.cli.output_files import check_apart, check_output
-
     outputs = {"--output": choices["output"], "--csv": choices["csv"]}
     inputs = {"PLAN": plan, "--counts": choices["counts"], "--ledger": choices["ledger"]}
     if choices["table"] is not None:
@@ -146,7 +146,6 @@ def _save(answered: "Release", choices: dict[str, Any]) -> None:
     import tempfile
     from pathlib import Path
 
-    from lrm.errors import FileFormatError
     from lrm.views.releases import export_csv
 
     output = choices["output"]
@@ -161,8 +160,6 @@ def _save(answered: "Release", choices: dict[str, Any]) -> None:
 
 
 def _print_release(answered: "Release", choices: dict[str, Any]) -> None:
-    from lrm.cli.progress import waiting
-    from lrm.cli.terminal import print_document, print_json
     from lrm.views.documents import release_document
     from lrm.views.releases import summary_facts
 
@@ -181,8 +178,6 @@ def _print_release(answered: "Release", choices: dict[str, Any]) -> None:
 
 
 def _print_preview(preview: "Preview", choices: dict[str, Any]) -> None:
-    from lrm.cli.progress import waiting
-    from lrm.cli.terminal import print_document, print_json
     from lrm.views.budgets import preview_facts
     from lrm.views.documents import preview_document
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lrm.cli.inputs import check_apart, check_output
 from lrm.cli.options import (
     amount_options,
     confidence_option,
@@ -12,7 +13,9 @@ from lrm.cli.options import (
     limit_option,
     read_amounts,
 )
-from lrm.cli.terminal import echo
+from lrm.cli.progress import waiting
+from lrm.cli.terminal import echo, print_json
+from lrm.errors import FileFormatError
 from lrm.rendering import write_page
 
 if TYPE_CHECKING:
@@ -76,10 +79,6 @@ def report(file: str, output: str | None, **choices: Any) -> None:
       lrm compare prefix:64 --json > comparison.json
       lrm report comparison.json
     """
-    from lrm.cli.output_files import check_apart, check_output
-    from lrm.cli.progress import waiting
-    from lrm.cli.terminal import print_json
-
     place = output or str(Path(file).with_suffix(".html"))
     check_apart({"--output": place}, {"FILE": file})
     check_output(place, force=choices["force"], kinds=(".html", ".htm"))
@@ -112,7 +111,6 @@ def _write(file: str, place: str, choices: dict[str, Any]) -> tuple[str, str | N
 
 def _is_archive(file: str) -> bool:
     """Whether it begins as a zip does; then loading it as a plan reports what is wrong."""
-    from lrm.errors import FileFormatError
     from lrm.files.reading import read_bytes
 
     try:
@@ -128,7 +126,6 @@ def _refuse_amounts(choices: dict[str, Any], kind: str) -> None:
 
 
 def _write_release(file: str, place: str, choices: dict[str, Any]) -> str | None:
-    from lrm.cli.output_files import check_apart, check_output
     from lrm.releases.file import load_release
     from lrm.views.release_page import LISTED, answers_beside, write_release_page
 

@@ -5,8 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lrm.cli.inputs import check_apart, check_output
 from lrm.cli.options import confidence_option, json_option, limit_option, plot_option
 from lrm.cli.report import post_process_option, processed_answers
+from lrm.cli.terminal import echo, print_document, print_json
+from lrm.errors import FileFormatError
 
 if TYPE_CHECKING:
     from lrm.releases import Release
@@ -53,9 +56,6 @@ def show(file: str, statement: str | None, **choices: Any) -> None:
       lrm show answers.lrm --export answers.json \
           --csv answers.csv --post-process non-negative,integer
     """
-    from lrm.cli.output_files import check_apart, check_output
-    from lrm.cli.terminal import print_document, print_json
-    from lrm.errors import FileFormatError
     from lrm.files.archive import archive_format
     from lrm.plans.file import load_plan
     from lrm.releases.file import load_release
@@ -97,7 +97,6 @@ def _is_folder(path: str) -> bool:
 
 
 def _show_release(release: "Release", statement: str | None, choices: dict[str, Any]) -> None:
-    from lrm.cli.terminal import echo, print_document, print_json
     from lrm.views.documents import answers_document, release_document
     from lrm.views.exports import statement_facts
     from lrm.views.releases import summary_facts

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 import click
 
 from lrm.cli.options import json_option
-from lrm.cli.terminal import echo
+from lrm.cli.terminal import echo, print_json
+from lrm.errors import UsageError
 
 if TYPE_CHECKING:
     from lrm.workbench.server import Server
@@ -52,9 +53,6 @@ def workbench(
     import sys
     from pathlib import Path
 
-    from lrm.cli.terminal import print_json
-    from lrm.errors import UsageError
-
     place = Path(folder)
     if not place.is_dir():
         raise UsageError(f"there is no folder {folder}; create it first (mkdir {folder})")
@@ -79,7 +77,6 @@ def workbench(
 def _listening(port: int | None, ledger: str) -> "Server":
     from pathlib import Path
 
-    from lrm.errors import UsageError
     from lrm.workbench.server import Server
 
     for tried in (PORT, 0) if port is None else (port,):
