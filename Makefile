@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # One BLAS thread: two on a busy machine were measured to be up to 600 times slower.
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
-# Memory that is freed stays with the process: DuckDB, opened thousands of times by the tests, takes
+# Memory that is freed stays with the process: DuckDB, opened hundreds of times by the tests, takes
 # and frees 10 MB each time, which without these took 21 ms instead of 13.
 export MALLOC_TRIM_THRESHOLD_ ?= 268435456
 export MALLOC_MMAP_THRESHOLD_ ?= 33554432

@@ -1,7 +1,11 @@
 """What is said to an engine: every statement, in its order."""
 
+from functools import cache
+
 import duckdb
 import pytest
+
+from lrm.tables import duckdb_connection
 
 
 class Talk(list):
@@ -30,6 +34,8 @@ class Talk(list):
             return Listening(really(*args, config={**config, "threads": 1}), self)
 
         monkeypatch.setattr(duckdb, "connect", connected)
+        # A database that hears, in place of the one that the process already has.
+        monkeypatch.setattr(duckdb_connection, "_shared", cache(duckdb_connection._Database))
 
     def _hear_postgres(self, monkeypatch):
         import psycopg
@@ -66,6 +72,7 @@ class Listening:
 
         def said(*args, **kwargs):
             self._talk.append((name, *(arg for arg in args if isinstance(arg, str))))
-            return member(*args, **kwargs)
+            result = member(*args, **kwargs)
+            return Listening(result, self._talk) if name == "cursor" else result
 
         return said

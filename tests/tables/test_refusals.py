@@ -12,7 +12,7 @@ from awkward_domains import DOMAINS
 from awkward_table import WEIRD
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, PrivacyUnit
 from lrm.errors import LrmError, MissingExtra, TableError
-from lrm.tables import open_table
+from lrm.tables import duckdb_connection, open_table
 from lrm.tables.base import guarded
 
 
@@ -129,6 +129,7 @@ def test_a_missing_extra_names_the_command(monkeypatch, tmp_path, source, module
     for loaded in [name for name in sys.modules if name.partition(".")[0] == module]:
         monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.setitem(sys.modules, module, None)
+    duckdb_connection._shared.cache_clear()
     with pytest.raises(MissingExtra, match=f"pip install {re.escape(wanted)}"):
         open_table(source)
 

@@ -40,6 +40,8 @@ class CsvFiles:
         How lines are written; where None, as the domain declares, or as `CsvForm` does by default.
     """
 
+    attached = False
+
     def __init__(self, pattern: str, form: CsvForm | None = None) -> None:
         self._files = files_of(pattern)
         self._form = form

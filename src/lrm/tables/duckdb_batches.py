@@ -52,7 +52,7 @@ def count_batches(db: DuckDBPyConnection, rows: DuckDbRows, tally: Tally) -> Non
         pa.record_batch([*(pa.array(word, pa.int64()) for word in words), person], schema=schema)
         for words, person in batches
     )
-    with connection() as second:  # it pulls the batches through the first one
+    with connection(alone=True) as second:  # it pulls the batches through the first one
         second.register("worded", pa.RecordBatchReader.from_batches(schema, stream))
         _count_by_person(second, rows, "worded", tally)
 

@@ -58,6 +58,9 @@ class Source(Protocol):
         """What the source is called by default."""
         ...
 
+    attached: bool
+    """Whether DuckDB attaches a file, and locks it until the database that does so is closed."""
+
     def columns(self, domain: Domain | None = None) -> tuple[Column, ...]:
         """Names and types, found without looking at rows, as ``domain`` says to read them."""
         ...

@@ -46,6 +46,8 @@ def _listed(files: Sequence[str]) -> str:
 class ParquetFiles:
     """Parquet files with one schema."""
 
+    attached = False
+
     def __init__(self, pattern: str) -> None:
         self._files = files_of(pattern)
         self.label = Path(pattern).name
@@ -144,6 +146,8 @@ def _with_collations(
 class DatabaseFile:
     """A table or view of a DuckDB database file, opened for reading only."""
 
+    attached = True
+
     def __init__(self, path: str, table: str) -> None:
         if not Path(path).is_file():
             raise TableError(f"there is no database file {shown(path)!r}")
@@ -152,7 +156,7 @@ class DatabaseFile:
         self.label = table
 
         def look() -> tuple[Column, ...] | None:
-            with connection() as db:
+            with connection(alone=True) as db:
                 relation = self._attach(db)
                 import duckdb  # noqa: PLC0415 - loaded by `connection`
 

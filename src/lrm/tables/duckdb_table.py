@@ -82,7 +82,7 @@ class DuckDbTable:
         def count_nothing() -> None:
             for read in self._source.ways():
                 nothing = partial(read, domain=domain, needed=needed, empty=True)
-                _counted(count, nothing).true_counts()
+                self._counted(count, nothing).true_counts()
 
         guarded(f"preparing the count of table {self.name!r}", count_nothing)
 
@@ -98,8 +98,8 @@ class DuckDbTable:
             for read in faster:
                 # A value that DuckDB refuses may not decide whether the count succeeds.
                 with suppress(failure):
-                    return _counted(count, read).true_counts()
-            return _counted(count, last).true_counts()
+                    return self._counted(count, read).true_counts()
+            return self._counted(count, last).true_counts()
 
         return guarded(f"counting table {self.name!r}", count_rows)
 
@@ -109,16 +109,15 @@ class DuckDbTable:
         count = count_of(domain, requested, lists=False)
         return count, check_columns(self.name, domain, self._source.columns(domain))
 
-
-def _counted(count: Count, read: Callable[[DuckDBPyConnection], Reading]) -> Tally:
-    tally = Tally(count)
-    with connection() as db:
-        rows = DuckDbRows(count, read(db))
-        many = count.numbers or count.joint_size > GROUPED_CELLS
-        if rows.wide or rows.person is not None or many:
-            count_batches(db, rows, tally)
-        else:
-            grouped = db.sql(rows.grouped()).to_arrow_table()
-            words = [grouped[f"w{i}"].to_numpy() for i in range(len(count.words))]
-            tally.add(words, grouped["n"].to_numpy())
-    return tally
+    def _counted(self, count: Count, read: Callable[[DuckDBPyConnection], Reading]) -> Tally:
+        tally = Tally(count)
+        with connection(alone=self._source.attached) as db:
+            rows = DuckDbRows(count, read(db))
+            many = count.numbers or count.joint_size > GROUPED_CELLS
+            if rows.wide or rows.person is not None or many:
+                count_batches(db, rows, tally)
+            else:
+                grouped = db.sql(rows.grouped()).to_arrow_table()
+                words = [grouped[f"w{i}"].to_numpy() for i in range(len(count.words))]
+                tally.add(words, grouped["n"].to_numpy())
+        return tally

@@ -32,6 +32,7 @@ class FrameSource:
     """A frame in memory, or a dataset of Arrow, whose batches are read as they are needed."""
 
     label = "frame"
+    attached = False
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame

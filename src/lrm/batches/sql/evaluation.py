@@ -37,7 +37,7 @@ def memory_database() -> Any:
         "threads = 1",
         "enable_external_access = false",
         "python_enable_replacements = false",
-        "TimeZone = 'UTC'",
+        "GLOBAL TimeZone = 'UTC'",  # without GLOBAL, not for its cursors
         "lock_configuration = true",
     ):
         connection.execute(f"SET {setting}")
