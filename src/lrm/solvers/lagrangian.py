@@ -13,7 +13,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, svd
 
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver, UsageError
-from lrm.solvers.nesterov import Iterate, Workspace, minimise_over_l1_balls, product
+from lrm.solvers.nesterov import Iterate, minimise_over_l1_balls
 
 __all__ = ["Decomposition", "Round", "Schedule", "decompose"]
 
@@ -127,7 +127,6 @@ class _Run:
     B: Matrix
     point: Iterate
     multiplier: Matrix
-    work: Workspace
     beta: float = 1.0
     #: Error once exact, and residual; the error decides where it is finite.
     best_score: tuple[float, float] = (float("inf"), float("inf"))
@@ -236,7 +235,7 @@ def _start(singular: Matrix, Vt: Matrix, rank: int, norm: int, rng: np.random.Ge
     # Far below the noise of the rounds: only to distinguish the spare rows.
     perturbed = Iterate(L + 1e-8 * rng.standard_normal(L.shape))
     shaken = B + 1e-8 * singular[0] * rng.standard_normal(B.shape)
-    run = _Run(R, shaken, perturbed, np.zeros_like(R), Workspace(L.shape))
+    run = _Run(R, shaken, perturbed, np.zeros_like(R))
     if rank >= k:
         # An exact pair from the beginning: an early interrupt still has a strategy.
         sensitivity = float(np.linalg.norm(L, ord=norm, axis=0).max())
@@ -265,11 +264,10 @@ def _round(
         # Half of the last ω lets it fall again where the curvature does.
         start = replace(run.point, lipschitz=0.5 * run.point.lipschitz)
         run.point = minimise_over_l1_balls(
-            run.beta * product(run.B.T, run.B),
-            product(run.B.T, pulled),
+            run.beta * (run.B.T @ run.B),
+            run.B.T @ pulled,
             start,
             iterations=plan.inner_iterations,
-            workspace=run.work,
             norm=plan.norm,
         )
         evaluations += run.point.evaluations
@@ -291,10 +289,10 @@ def _round(
 
 def _best_reconstruction(L: Matrix, pulled: Matrix, beta: float) -> Matrix:
     """Return ``B = (βW + π)Lᵀ(βLLᵀ + I)⁻¹``, the paper's Eq. (UpdateB)."""
-    system = beta * product(L, L.T)
+    system = beta * (L @ L.T)
     system[np.diag_indices_from(system)] += 1.0
     factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
-    B: Matrix = cho_solve(factor, product(L, pulled.T), overwrite_b=True, check_finite=False).T
+    B: Matrix = cho_solve(factor, L @ pulled.T, overwrite_b=True, check_finite=False).T
     return B
 
 
@@ -314,11 +312,11 @@ def _exact_sensitivity(B: Matrix, L: Matrix, gap: Matrix, norm: int) -> float:
     Multiplying by ``‖B‖²`` bounds the error after exactness: the best B for that L is shorter.
     """
     try:
-        low = cho_factor(product(B, B.T), lower=True, check_finite=False)
+        low = cho_factor(B @ B.T, lower=True, check_finite=False)
     except LinAlgError:
         return float("inf")
-    moved = product(B.T, cho_solve(low, gap, check_finite=False))
+    moved = B.T @ cho_solve(low, gap, check_finite=False)
     # A singular B can pass the factorisation by rounding, but then moves L nowhere useful.
-    if not np.linalg.norm(product(B, moved) - gap) <= 1e-10:
+    if not np.linalg.norm(B @ moved - gap) <= 1e-10:
         return float("inf")
     return float(np.linalg.norm(L + moved, ord=norm, axis=0).max())
