@@ -13,9 +13,8 @@ from lrm.batches.builders import (
     where,
     with_importance,
 )
-from lrm.batches.files import parse_batch, parse_questions, read_batch
+from lrm.batches.files import as_batch, parse_batch, parse_questions, read_batch
 from lrm.batches.sql import sql
-from lrm.batches.taking import as_batch
 from lrm.workload.families import stack
 
 __all__ = [

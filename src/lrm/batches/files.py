@@ -1,4 +1,4 @@
-"""Files of queries: SQL or YAML over a domain, or a matrix of weights.
+"""What is accepted as a batch: SQL or YAML over a domain, in files too, or a matrix of weights.
 
 In YAML:
 
@@ -74,6 +74,46 @@ _YAML = re.compile(r"\s*(#[^\n]*\n\s*|---\s*\n)*[\"']?lrm-batch\b")
 _SQL = re.compile(
     r"\s*(--[^\n]*\n\s*|/\*.*?\*/\s*)*(\(\s*)*(select|with)\b", re.DOTALL | re.IGNORECASE
 )
+
+
+def as_batch(queries: Any, domain: Domain | None = None) -> Workload:
+    """Take a workload, a matrix or SQL for a batch of queries.
+
+    Parameters
+    ----------
+    queries
+        A `Workload`, as every builder returns it; anything that one can be made of: an array, a
+        SciPy sparse matrix, a frame; or the text of SQL statements, which need ``domain``.
+    domain
+        The domain whose cells are counted. A workload that has one keeps it.
+
+    Examples
+    --------
+    >>> from lrm.domain import Domain, Integers
+    >>> domain = Domain([Integers("age", 0, 1)], "people")
+    >>> as_batch("SELECT COUNT(*) AS n FROM people GROUP BY age", domain).names
+    ('n[age=0]', 'n[age=1]')
+    >>> as_batch([[1, 1]], domain).domain == domain
+    True
+    """
+    if isinstance(queries, os.PathLike) or (isinstance(queries, str) and len(queries.split()) == 1):
+        raise WorkloadError(
+            f"expected queries, got the file name {str(queries)!r}; "
+            "read the file with lrm.read_batch"
+        )
+    if isinstance(queries, str):
+        if domain is None:
+            raise WorkloadError(
+                "SQL asks about attributes, which a domain declares; give the domain too "
+                "(domain=), or compile the text with lrm.sql(text, domain)"
+            )
+        return sql(queries, domain)
+    batch = queries if isinstance(queries, Workload) else Workload(queries)
+    if domain is None or batch.domain == domain:
+        return batch
+    if batch.domain is not None:
+        raise WorkloadError("the queries were written for a domain other than the one given")
+    return replace(batch, domain=domain)
 
 
 def read_batch(source: str | os.PathLike[str], domain: Domain | None = None) -> Workload:
@@ -199,8 +239,7 @@ def _part(node: Node, number: int, domain: Domain) -> Workload:
     except SqlError as error:
         entries.get("text", entries.get("where", node)).fail(str(error))
     derived = tuple(
-        replace(part_entry, label=replace(part_entry.label, line=node.line))
-        for part_entry in part.derived
+        replace(entry, label=replace(entry.label, line=node.line)) for entry in part.derived
     )
     statements = tuple(replace(part_entry, line=node.line) for part_entry in part.statements)
     labels = part.labels.at_line(node.line)

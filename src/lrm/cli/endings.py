@@ -29,13 +29,6 @@ def end(reason: BaseException, arguments: Sequence[str]) -> int:
 
     Nothing that is printed holds a control character, or the address of a database that was
     given; with ``LRM_DEBUG`` it also says where in the code it happened.
-
-    Parameters
-    ----------
-    reason
-        What was raised.
-    arguments
-        The arguments of the command.
     """
     received = _leave()
     if received or isinstance(reason, (click.Abort, KeyboardInterrupt)):

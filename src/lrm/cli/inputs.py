@@ -39,13 +39,7 @@ def read_standard_input() -> str:
 def read_questions(source: str, domain: str | None) -> "Workload":
     """Read a batch of queries.
 
-    Parameters
-    ----------
-    source
-        What ``lrm.read_batch`` takes, or ``-``.
-    domain
-        The domain file, or ``-``. With a matrix or a family it says what the cells are, so that
-        a table can be counted for the plan.
+    With a matrix or a family, the domain says what the cells are, so that a table can be counted.
     """
     check_read_once(source, domain)
     return read_queries(source, None if domain is None else read_declared(domain))
@@ -72,14 +66,7 @@ def read_declared(source: str) -> "Domain":
 def check_output(path: str | None, *, force: bool = True, kinds: tuple[str, ...] = ()) -> None:
     """Refuse a place that cannot be written, so that no work or privacy is lost on it.
 
-    Parameters
-    ----------
-    path
-        The file to come; None where none was asked for.
-    force
-        Whether an existing file may be replaced.
-    kinds
-        Endings that the name must have one of.
+    ``kinds`` are endings, one of which the name must have.
     """
     if path is None:
         return

@@ -60,12 +60,7 @@ def shown(location: str | os.PathLike[str]) -> str:
 def redacted(sentence: str, secrets: Iterable[str]) -> str:
     """Return a sentence in which no address among the given texts is quoted.
 
-    Parameters
-    ----------
-    sentence
-        Something to print, an error for instance.
-    secrets
-        What the user typed; ``--option=value`` is looked at in parts as well.
+    ``secrets`` are what the user typed; ``--option=value`` is looked at in parts as well.
     """
     for text in secrets:
         for value in (text, *text.split("=", 1)):

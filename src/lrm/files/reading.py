@@ -40,14 +40,7 @@ def opening(path: str | os.PathLike[str], what: str) -> Iterator[None]:
 def read_bytes(path: str | os.PathLike[str], what: str, limit: int = FILE_LIMIT) -> bytes:
     """Read a regular file of at most ``limit`` bytes.
 
-    Parameters
-    ----------
-    path
-        Where it is.
-    what
-        What it should be, for errors: ``"plan file"``.
-    limit
-        Most bytes that it may have.
+    ``what`` is what it should be, for errors: ``"plan file"``.
     """
     with opening(path, what), _opened(path, what) as file:
         file_status = os.fstat(file.fileno())

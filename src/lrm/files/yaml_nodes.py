@@ -107,12 +107,7 @@ def dump(data: Any) -> str:
 def parse(text: str, source: str, error: type[UsageError]) -> Node:
     """Parse one YAML document into nodes.
 
-    Parameters
-    ----------
-    source
-        Name of the file, for errors.
-    error
-        The class of every error about this text.
+    ``source`` names the file in errors, which are of the class ``error``.
     """
     if len(text) > LONGEST:
         raise error(f"{source} has more than {LONGEST:,} characters")

@@ -68,9 +68,7 @@ def statement_table(
     layout, groups = full_layout.taken(possible), len(possible)
     numbers = {name: column[possible] for name, column in numbers.items()}
     note = ""
-    asked_for = sum(
-        derived_answer.label.count for derived_answer in batch.derived[slice(*statement.derived)]
-    )
+    asked_for = sum(answer.label.count for answer in batch.derived[slice(*statement.derived)])
     cut = most is not None and statement.count > most
     if statement.display is not None and not cut and batch.shape[0] <= EXPLICIT_QUERIES:
         display = batch.display[statement.display]
@@ -272,7 +270,7 @@ class StatementTable:
             done = float(self.numbers["processed"][row, place])
             text = f"{done:,.0f}" if done == round(done) else beside(done, error)
             return Cell(text, f"raw {beside(answer, error)}" + self._note(row, place, note), share)
-        return Cell(text, self._note(row, place, note).strip(), share, value=answer)
+        return Cell(text, self._note(row, place, note).strip(), share)
 
     def _note(self, row: int, place: int, shown: bool) -> str:
         low, high = (float(self.numbers[name][row, place]) for name in ("low", "high"))

@@ -27,14 +27,7 @@ def errors_by_mechanism(plan: Plan, accuracy: Accuracy, *, trees: bool = True) -
 
     Of the counts alone: sums and averages have units of their own.
 
-    Parameters
-    ----------
-    plan
-        Whose batch and noise the baselines share.
-    accuracy
-        Of the plan at the guarantee: baselines are rated at the same.
-    trees
-        Whether to build trees too, which takes longer.
+    Trees take longer to build than the others.
     """
     queries, products = plan.workload.queries, plan.workload.products
     _, rows = comparable_rows(plan.workload)

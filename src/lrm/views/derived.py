@@ -29,9 +29,7 @@ def derived_facts(workload: Workload) -> list[dict[str, Any]]:
 def derived_notes(workload: Workload) -> list[str]:
     """What must be known in addition to the noise, once for each answer that it holds for."""
     notes = {
-        f"{derived_answer.label.query}: {derived_answer.note}": None
-        for derived_answer in workload.derived
-        if derived_answer.note
+        f"{answer.label.query}: {answer.note}": None for answer in workload.derived if answer.note
     }
     return list(notes)
 

@@ -92,14 +92,7 @@ _SEARCH_BOX = (
 def page(document: Document, kind: str, foot: str = "") -> str:
     """A document as a whole page: its note is the lead, its parts are the sections.
 
-    Parameters
-    ----------
-    document
-        What it shows.
-    kind
-        What it is about: a plan, a comparison, a release.
-    foot
-        Where it comes from.
+    ``kind`` says what it is about, and ``foot`` where it comes from.
     """
     made = f"lrm {version('lrm')}"
     body = render_parts(document)

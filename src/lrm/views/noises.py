@@ -8,7 +8,7 @@ from lrm.plans.noises import NoiseChoice
 from lrm.privacy.amounts import spell_amount
 from lrm.privacy.budget import zcdp_of
 from lrm.spelling import number
-from lrm.views.blocks import Block, Cell, Heading, Prose, Table
+from lrm.views.blocks import Block, Prose, plain_table
 from lrm.views.statement_errors import StatementError, StatementErrors
 
 
@@ -36,23 +36,12 @@ def noise_facts(choice: NoiseChoice, confidence: float) -> dict[str, Any]:
 def noise_blocks(choice: NoiseChoice, confidence: float) -> list[Block]:
     """The same as a table, and what was chosen, why, and what it would cost."""
     kind = "shaped" if choice.pure.noise == "shaped" else "Laplace"
-    headings = (
-        Heading("statement", words=True, label=True),
-        Heading(f"{kind}, {choice.epsilon.symbols}"),
-        Heading(f"Gaussian, {choice.delta.symbols}"),
-        Heading("ratio"),
-    )
+    laplace, delta = f"{kind}, {choice.epsilon.symbols}", f"Gaussian, {choice.delta.symbols}"
     rows = []
     for pure, gaussian in _pairs(choice, confidence):
         ratio = gaussian.half / pure.half if pure.half else 1.0
-        rows.append(
-            (
-                Cell(pure.part.title),
-                Cell(f"±{number(pure.half)}", value=pure.half),
-                Cell(f"±{number(gaussian.half)}", value=gaussian.half),
-                Cell(f"{ratio:.2f}", value=ratio),
-            )
-        )
+        halves = f"±{number(pure.half)}", f"±{number(gaussian.half)}"
+        rows.append((pure.part.title, *halves, f"{ratio:.2f}"))
     typical = f"Gaussian noise has {choice.ratio:.2f} times the standard errors of {kind} noise"
     rho = spell_amount(zcdp_of(choice.delta).rho, "up")
     if choice.best is choice.pure:
@@ -67,4 +56,5 @@ def noise_blocks(choice: NoiseChoice, confidence: float) -> list[Block]:
             f"{choice.epsilon.symbols} without delta."
         )
     title = f"{100 * confidence:.4g} % intervals with either noise"
-    return [Table(title, headings, tuple(rows)), Prose((chosen,))]
+    columns = ("statement", laplace, delta, "ratio")
+    return [plain_table(title, columns, rows), Prose((chosen,))]

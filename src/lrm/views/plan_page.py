@@ -60,14 +60,7 @@ def error_section(plan: Plan, accuracy: Accuracy, listed: Sequence[Block] = ()) 
 
     Of a batch with too many answers to hold all errors, the bound alone.
 
-    Parameters
-    ----------
-    plan
-        The plan whose errors these are.
-    accuracy
-        Of the plan, or of a release of it.
-    listed
-        Errors query by query.
+    ``accuracy`` is of the plan, or of a release of it; ``listed`` are errors query by query.
     """
     bound = Document(
         "How near to the least possible error", (Prose((bound_words(plan),)),), folded=True

@@ -185,16 +185,7 @@ def error_facts(
 ) -> dict[str, Any]:
     """The errors of a plan at a guarantee, in total and query by query.
 
-    Parameters
-    ----------
-    plan
-        The plan whose errors these are.
-    expected
-        The accuracy of its answers at the guarantee.
-    confidence
-        Confidence level of the intervals.
-    limit
-        How many queries to list, largest error first; all by default.
+    With ``limit``, that many queries are listed, the largest errors first; else all.
     """
     return {
         "confidence": confidence,

@@ -30,14 +30,7 @@ def rehearse(plan: Plan, privacy: Privacy, rows: int | None = None) -> Release:
     result is marked as simulated wherever it is shown or saved: it is about nobody, and it
     guarantees nothing. No ledger and no table is needed.
 
-    Parameters
-    ----------
-    plan
-        The plan to rehearse.
-    privacy
-        The guarantee, such as ``plan.privacy("0.1")``.
-    rows
-        Number of rows to draw; `expected_rows` by default.
+    The number of rows is `expected_rows` where none is given.
     """
     rows = expected_rows(plan) if rows is None else rows
     if not 1 <= rows <= MOST_ROWS:

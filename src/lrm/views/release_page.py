@@ -56,18 +56,7 @@ def release_page(
 ) -> str:
     """The page of a release.
 
-    Parameters
-    ----------
-    release
-        What was published.
-    confidence
-        Confidence level of the intervals.
-    limit
-        How many answers are listed.
-    processed
-        Answers after post-processing, to stand next to the raw ones.
-    file
-        Name of a file next to the page that has all answers, where not all are listed.
+    ``file`` is the name of a file next to the page that has all answers, where not all are listed.
 
     Examples
     --------

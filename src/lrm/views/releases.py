@@ -39,15 +39,6 @@ def release_facts(
     Integers that may pass 2^53, and exact amounts, are text. Nothing in here was not public
     with the release itself.
 
-    Parameters
-    ----------
-    release
-        What was published.
-    confidence
-        Of the intervals.
-    processed
-        Answers after post-processing, to be shown next to the raw ones.
-
     Examples
     --------
     >>> import lrm

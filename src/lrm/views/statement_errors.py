@@ -78,14 +78,7 @@ def part_title(title: str, name: str) -> str:
 def named_parts(title: str, counts: int, answer_counts: Mapping[str, int]) -> list[tuple[str, int]]:
     """Titles and numbers of answers of the parts that a statement will have.
 
-    Parameters
-    ----------
-    title
-        That of the statement.
-    counts
-        Number of its counts.
-    answer_counts
-        Number of answers by the name of a sum, rate, average or quantile.
+    ``counts`` is the number of its counts, and ``answer_counts`` that of each other answer.
     """
     parts = {**({COUNTS: counts} if counts else {}), **answer_counts}
     several = len(parts) > 1
@@ -346,16 +339,16 @@ def error_table(errors: Sequence[StatementError], confidence: float, title: str 
             bar = (0.0, error.half / most, 0.0, 0.0)
         row = [
             Cell(error.part.title),
-            Cell(f"{error.part.count:,}", value=error.part.count),
-            Cell(number(error.typical), value=error.typical),
-            Cell(f"±{number(error.half)}", bar=bar, value=error.half),
+            Cell(f"{error.part.count:,}"),
+            Cell(number(error.typical)),
+            Cell(f"±{number(error.half)}", bar=bar),
         ]
         if balanced:
             shown = "" if error.ratio is None else f"{error.ratio:.2f}"
-            row.append(Cell(shown, value=error.ratio))
+            row.append(Cell(shown))
         if judged:
             share = error.relative
-            row += [Cell("" if share is None else percent(share), value=share), Cell(error.verdict)]
+            row += [Cell("" if share is None else percent(share)), Cell(error.verdict)]
         rows.append(tuple(row))
     notes = []
     if balanced:

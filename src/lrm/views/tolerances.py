@@ -8,7 +8,7 @@ from typing import Any
 from lrm.plans.tolerances import Met, Tolerance
 from lrm.privacy.amounts import spell_amount
 from lrm.spelling import number
-from lrm.views.blocks import Block, Cell, Facts, Heading, Prose, Table
+from lrm.views.blocks import Block, Facts, Prose, plain_table
 from lrm.views.statement_errors import part_title
 
 
@@ -34,12 +34,6 @@ def met_blocks(met: Met) -> list[Block]:
     """The same as a line, a table and a sentence."""
     ((name, amount),) = met.privacy.amounts.items()
     percent = f"{100 * met.confidence:.4g} %"
-    headings = (
-        Heading("answers", words=True, label=True),
-        Heading("within"),
-        Heading(f"{percent} interval"),
-        Heading("", words=True),
-    )
     # Tables of one name, such as those of several grouping sets, are one row.
     named: dict[tuple[str, str], tuple[float, Tolerance]] = {}
     for tolerance, ratio in zip(met.tolerances, met.ratios, strict=True):
@@ -47,25 +41,22 @@ def met_blocks(met: Met) -> list[Block]:
         if key not in named or named[key][0] < ratio:
             named[key] = ratio, tolerance
     counts = Counter(statement for statement, _ in named)
-    rows = [
-        (
-            Cell(
-                part_title(
-                    tolerance.statement.title,
-                    tolerance.name if counts[tolerance.statement.name] > 1 else "",
-                )
-            ),
-            Cell(number(tolerance.within), value=tolerance.within),
-            Cell(f"±{number(ratio * tolerance.within)}", value=ratio * tolerance.within),
-            Cell("determines it" if tolerance in met.determining else ""),
+    rows = []
+    for ratio, tolerance in named.values():
+        several = counts[tolerance.statement.name] > 1
+        rows.append(
+            (
+                part_title(tolerance.statement.title, tolerance.name if several else ""),
+                number(tolerance.within),
+                f"±{number(ratio * tolerance.within)}",
+                "determines it" if tolerance in met.determining else "",
+            )
         )
-        for ratio, tolerance in named.values()
-    ]
     noted = [answer for _, tolerance in named.values() for answer in tolerance.derived]
     notes = {f"{answer.label.query}: {answer.note}": None for answer in noted if answer.note}
     line = f"{name} {spell_amount(amount, 'up')} meets all tolerances with {percent} intervals"
     return [
         Facts((("least amount", line),)),
-        Table("", headings, tuple(rows)),
+        plain_table("", ("answers", "within", f"{percent} interval", ""), rows, words=("",)),
         Prose(("wider tolerances for what determines it lower the amount", *notes)),
     ]

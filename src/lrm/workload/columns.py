@@ -27,12 +27,7 @@ class StatementColumns:
 def statement_columns(workload: Workload, *, by_table: bool = False) -> StatementColumns:
     """Find the columns of a batch of statements.
 
-    Parameters
-    ----------
-    workload
-        The batch.
-    by_table
-        Whether each table of groups is a column of its own, where several have one name.
+    With ``by_table``, each table of groups is a column of its own, where several have one name.
 
     Examples
     --------

@@ -158,9 +158,7 @@ def layout_of(batch: Workload, statement: Statement, most: int | None = None) ->
     for span in spans[:-1]:
         places.append(places[-1] + len(span))
     before = _shown_place(batch, batch.shape[0])
-    before += sum(
-        derived_answer.label.count for derived_answer in batch.derived[: statement.derived[0]]
-    )
+    before += sum(answer.label.count for answer in batch.derived[: statement.derived[0]])
     for derived_answer in batch.derived[slice(*statement.derived)]:
         spans.append(Span(derived_answer.label, 0, derived_answer.label.count))
         places.append(before)

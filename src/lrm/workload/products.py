@@ -127,10 +127,7 @@ def attribute_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
 def spread_importance(importance: ArrayLike | None, queries: Sequence[int]) -> Floats | None:
     """Importance per query, from one number per query or per term.
 
-    Parameters
-    ----------
-    queries
-        Number of queries of each term.
+    ``queries`` are the numbers of queries of the terms.
     """
     if importance is None:
         return None

@@ -2,35 +2,13 @@
 
 A batch is a text of ``SELECT`` statements over the declared table. Each is compiled, with
 SQL's three-valued logic, to one row of weights per answer and group, so that the answers
-are ``matrix @ counts``. Whatever is not on the list below is refused by name.
+are ``matrix @ counts``; rates, averages and quantiles are computed from such linear answers.
+Whatever no table of the compiler names is refused by name. What is supported, and what differs from
+running the text on the table, is on the page ``docs/reference/sql.md``.
 
-- answers: ``COUNT(*)``, ``COUNT(expression)``, ``COUNT_IF``, ``SUM(expression)``, each with
-  ``FILTER (WHERE …)``; their sums, differences, constant multiples and quotients by constants;
-  names by ``AS``
-- derived answers, computed from such linear ones: ``AVG``, ``VARIANCE``, ``STDDEV``, ``CORR``,
-  ``REGR_SLOPE``, quotients, products and functions of aggregates, ``MEDIAN``,
-  ``QUANTILE_CONT``, ``PERCENTILE_CONT … WITHIN GROUP``
-- conditions: ``= <> < <= > >= IN BETWEEN IS NULL`` of an attribute and constants, on cells of
-  any kind, with ``AND OR NOT``; any other expression of deterministic functions that has one
-  value on every cell, evaluated by DuckDB on the declared values
-- groups: ``GROUP BY`` attributes or expressions, ``ROLLUP``, ``CUBE``, ``GROUPING SETS``
-- statements: ``WITH``, sub-selects that filter, rename or compute columns or have one row,
-  ``UNION ALL``, ``JOIN`` to lookups of the domain
-- windows over groups: ``SUM``, ``AVG``, ``LAG``, ``LEAD``, ``FIRST_VALUE``, ``LAST_VALUE``
-- ``HAVING``, ranks, ``QUALIFY``, ``ORDER BY``, ``LIMIT`` and ``OFFSET`` of the displayed answers
-- other dialects, declared by ``-- dialect: snowflake`` before the first statement
-
-What differs from running the text on the table:
-
-- Rows that the domain drops are in no count: ``COUNT(*)`` counts rows within the domain.
-- A group is a declared cell, and every declared group that ``WHERE`` may be true of has an
-  answer, empty or not.
-- A sum over no rows is 0, where SQL says NULL.
-- A constant that cuts through a cell is refused with the nearest edges, never rounded. A text
-  that is not declared equals no row, with a warning; it cuts through the cell ``(other)``.
-- Expressions see integers as BIGINT, texts as VARCHAR and dates as DATE.
-- A column declared as dates is compared by its day.
-- Every comparison with an ``(invalid)`` value is unknown, as with NULL.
+The way of a statement: `source` (text → tokens) → `build` and `bind` (sqlglot's tree → a `plan`
+over expressions of `expr`) → `rewrite` (one normal form) → `select` (answers, display) →
+`formulas` (linear parts) → `weights` (what one row adds) → products over attributes.
 """
 
 from __future__ import annotations

@@ -142,9 +142,7 @@ class Compiled:
         sets = self.grouped.sets
         plain = binning is None and len(sets) == 1
         if plain and all(_is_part(derived_part, sets[0]) for derived_part in derived_answers):
-            parts = [
-                derived_part.ways[0][1][0] for derived_part in derived_answers
-            ]  # running totals are linear
+            parts = [part.ways[0][1][0] for part in derived_answers]  # running totals are linear
             return [
                 Answer(names, [(derived_part.axes, derived_part.rows)], derived_part.products)
                 for derived_part in parts

@@ -187,10 +187,7 @@ _ON_NAN = {"=": FALSE, "<": FALSE, "<=": FALSE}
 def compare(attribute: Attribute, operation: str, value: Constant) -> Truths:
     """Return the possible truths of ``attribute <operation> value`` on each cell.
 
-    Parameters
-    ----------
-    operation
-        One of ``= <> < <= > >=``.
+    Operations are ``= <> < <= > >=``.
 
     Examples
     --------

@@ -412,10 +412,7 @@ class Cells:
     def explain(self, undecided: dict[int, int]) -> SqlError:
         """Name the first comparison that leaves a cell undecided, and the nearest edges.
 
-        Parameters
-        ----------
-        undecided
-            The merged cell of each attribute that matters.
+        ``undecided`` has the merged cell of each attribute that matters.
         """
         for cut in self.cuts:
             if cut.axis not in undecided:

@@ -232,10 +232,7 @@ def outcomes(
 ) -> list[Outcome]:
     """Compile the statements of a batch that are not remembered, as far as time allows.
 
-    Parameters
-    ----------
-    seconds
-        Processor time after which statements are left for the next time.
+    After ``seconds`` of processor time, statements are left for the next time.
     """
     end = time.thread_time() + seconds
     with memory.lock:

@@ -85,9 +85,7 @@ class Expr:
                 changed = new is not value
             elif value:
                 new = tuple(new_child.mapped(function) for new_child in value)
-                changed = any(
-                    new_child is not two for new_child, two in zip(new, value, strict=True)
-                )
+                changed = any(child is not two for child, two in zip(new, value, strict=True))
             else:
                 continue
             if changed:

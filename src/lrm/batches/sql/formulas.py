@@ -209,9 +209,7 @@ def _cast(node: ir.Cast, formula: Asked) -> Steps:
         raise refuse("formula", found_, "cast it to DOUBLE", node)
     digits = 0.0
     if kind == "DECIMAL":
-        type_sizes = [
-            float(size_text) for size_text in sizes.rstrip(")").split(",") if size_text.strip()
-        ]
+        type_sizes = [float(text) for text in sizes.rstrip(")").split(",") if text.strip()]
         digits = type_sizes[1] if len(type_sizes) > 1 else 0.0 if type_sizes else 3.0
     return [*inner, digits, "round"]
 

@@ -159,12 +159,7 @@ def count_groups(
 ) -> float:
     """How many groups by some expressions, of those that conditions leave, a group has.
 
-    Parameters
-    ----------
-    nodes
-        What the smaller groups are by.
-    group, block
-        The groups that are asked: one of expressions, and some of attributes.
+    ``nodes`` define the smaller groups; ``group`` and ``block`` are the groups that are asked.
     """
     axes, keys = _split(nodes, {})
     outer, kept_rows = block
@@ -255,12 +250,7 @@ def group_blocks(
 ) -> list[GroupBlock]:
     """The groups of some grouping sets that conditions leave, as products of cells.
 
-    Parameters
-    ----------
-    group
-        One group of the expressions that the statement is grouped by.
-    conditions
-        WHERE, and what is asked of groups later on.
+    ``conditions`` are WHERE, and what is asked of groups later on.
     """
     tables = [
         Table(table.axes, (table.values & TRUE).astype(bool))

@@ -112,9 +112,7 @@ class _Asked:
 
     def offset(self, part: Part, shape: Sequence[int]) -> int | None:
         """How many queries after the first one those of a part begin; None if they are others."""
-        mine, part_rows = (
-            {axis_rows.axis: axis_rows for axis_rows in each.rows} for each in (self.part, part)
-        )
+        mine, part_rows = ({rows.axis: rows for rows in each.rows} for each in (self.part, part))
         total_offset = 0
         for axis, stride in zip(self.part.axes, self.strides(shape), strict=True):
             axis_rows, other = mine.get(axis), part_rows.get(axis)

@@ -349,9 +349,7 @@ class _Rules:
         if inner.is_cut:
             advice = "use one LIMIT, at the end"
             raise refuse("nested", "ORDER BY after LIMIT", advice, plan.keys[0])
-        keys = tuple(
-            replace(sort_key, this=self._into(inner, sort_key.this)) for sort_key in plan.keys
-        )
+        keys = tuple(replace(key, this=self._into(inner, key.this)) for key in plan.keys)
         over = next((sort_key for sort_key in plan.keys if has_window(sort_key)), None)
         if over is not None and not inner.windows:
             self._check_window(inner, over)
@@ -372,8 +370,7 @@ class _Rules:
     def cross_answers(self, plan: rel.CrossAnswers) -> Relation:
         inner, other = self.of(plan.input), self.of(plan.other)
         added = {
-            (plan.alias, other_item.name): _scalar(other, other_item.expr, plan.at)
-            for other_item in other.items
+            (plan.alias, item.name): _scalar(other, item.expr, plan.at) for item in other.items
         }
         return replace(inner, env={**inner.env, **added})
 

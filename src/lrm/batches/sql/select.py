@@ -272,14 +272,7 @@ class Wanted:
     def display(self, queries: Sequence[str], names: Mapping[Expr, str], groups: Groups) -> Display:
         """Name what is asked for.
 
-        Parameters
-        ----------
-        queries
-            The answers that are displayed.
-        names
-            The name of each answer and rank.
-        groups
-            Each column of groups, and its labels in ascending order.
+        ``queries`` are displayed; ``groups`` are the columns of groups with their labels in order.
         """
         having, qualify = (
             tuple(

@@ -331,10 +331,7 @@ def products_of(compiled: Weights, cells: Cells) -> list[Product]:
 
 
 def _summand_products(summand: Summand, limit: int) -> list[Vectors]:
-    parts = [
-        decompose(Table(factor_table.axes, factor_table.values + 0.0))
-        for factor_table in summand.tables
-    ]
+    parts = [decompose(Table(table.axes, table.values + 0.0)) for table in summand.tables]
     count = math.prod(map(len, parts))
     if count > max(limit, MANY_PRODUCTS):
         raise SqlError(

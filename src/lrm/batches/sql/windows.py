@@ -80,10 +80,7 @@ class Window:
     def ends(self, places: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """The first and last group of each of some groups in order; none where last is before.
 
-        Parameters
-        ----------
-        places
-            Their places in the order of values: those of equal values are the same.
+        ``places`` are their places in the order of values: those of equal values are the same.
         """
         node, count = self.node, len(places)
         rank = np.arange(count)
@@ -153,10 +150,7 @@ class Window:
     def rows(self, cells: NDArray[np.intp] | None) -> Rows:
         """The cells that are added up for each cell of the attribute that it is ordered by.
 
-        Parameters
-        ----------
-        cells
-            The labels that have groups; None for all.
+        ``cells`` are those that have groups; None for all.
         """
         attribute = self.attribute
         assert attribute is not None  # noqa: S101 - asked of windows in the order of an attribute
@@ -263,9 +257,7 @@ def _ranks(key: Expr, values: set[Any], by: ir.SortKey, domain: Domain) -> dict[
             for rank, cells in enumerate(_in_order(attribute, by))
             for cell in cells
         }
-    known = sorted(
-        (key_value for key_value in values if key_value is not None), reverse=by.descending
-    )
+    known = sorted((value for value in values if value is not None), reverse=by.descending)
     order = [None, *known] if by.nulls_first else [*known, None]
     return {key_value: rank for rank, key_value in enumerate(order)}
 

@@ -322,10 +322,8 @@ def _decoded(bind: Binder, node: exp.Expr) -> Expr:
     this, *rest = map(bind.expr, node.expressions)
     default = rest.pop() if len(rest) % 2 else None
     conditions = [
-        ir.IsNull(this)
-        if isinstance(search_value, ir.Null)
-        else ir.Binary("=", this, search_value, at=search_value.at)
-        for search_value in rest[::2]
+        ir.IsNull(this) if isinstance(value, ir.Null) else ir.Binary("=", this, value, at=value.at)
+        for value in rest[::2]
     ]
     return ir.Case(tuple(conditions), tuple(rest[1::2]), default, at=bind.at(node, this))
 
