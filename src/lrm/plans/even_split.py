@@ -27,8 +27,8 @@ from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.map import ProductMap
-from lrm.maps.products.values import merge_values
-from lrm.plans.goals import Goals, Objective, weighted_error
+from lrm.maps.products.values import KnownMerges, merge_values
+from lrm.plans.goals import Goals, Objective
 from lrm.privacy.budget import Noise
 from lrm.strategies import Problem, Search, build_strategy
 from lrm.workload import Workload
@@ -84,6 +84,7 @@ class _Parts:
     def __init__(self, workload: Workload, columns: StatementColumns) -> None:
         self._queries, self._products = workload.queries, workload.products
         self._columns = columns
+        self._merges: KnownMerges = {}
         if self._products is not None:
             starts = [own.start for _, own in self._products.term_slices()]
             self._terms = columns.of_row[starts]
@@ -94,7 +95,7 @@ class _Parts:
         of_column[list(some)] = list(weights)
         if self._products is not None:
             terms = np.flatnonzero(of_column[self._terms] > 0)
-            batch, groups = _without_groups(self._products.batch.take(terms))
+            batch, groups = _without_groups(self._products.batch.take(terms), self._merges)
             importance = of_column[self._terms[terms]]
             return groups * _product_error(batch, importance, search)
         rows = np.flatnonzero(of_column[self._columns.of_row] > 0)
@@ -102,12 +103,12 @@ class _Parts:
         return _flat_error(SparseMap(matrix), of_column[self._columns.of_row[rows]], search)
 
 
-def _without_groups(batch: ProductBatch) -> tuple[ProductBatch, int]:
+def _without_groups(batch: ProductBatch, known: KnownMerges) -> tuple[ProductBatch, int]:
     """The queries of one group, and the number of groups by which all of them are.
 
     Groups are disjoint: each has the error that it has alone.
     """
-    reduced = merge_values(batch).batch
+    reduced = merge_values(batch, known).batch
     choice, count = reduced.choice.copy(), 1
     for i, choices in enumerate(reduced.factors):
         chosen = np.unique(choice[:, i])
@@ -132,18 +133,19 @@ def _is_identity(factor: LinearMap) -> bool:
 
 
 def _product_error(batch: ProductBatch, importance: Floats, search: Search) -> float:
-    plain = ProductMap(batch)
     each = np.repeat(importance, batch.term_queries())
-    if math.prod(batch.sizes) * plain.shape[0] <= LISTED:
-        return _flat_error(SparseMap(plain.sparse()), each, search)
-    return _searched(Workload(plain, importance=each), search)
+    if math.prod(batch.sizes) * batch.queries <= LISTED:
+        return _matrix_error(batch.dense() * np.sqrt(each)[:, None], search.noise)
+    return _searched(Workload(ProductMap(batch), importance=each), search)
 
 
 def _flat_error(queries: SparseMap, importance: Floats, search: Search) -> float:
-    rows, cells = queries.shape
-    if rows * cells > LISTED:
-        return _searched(Workload(queries, importance=importance), search)
-    matrix = queries.dense() * np.sqrt(importance)[:, None]
+    if math.prod(queries.shape) <= LISTED:
+        return _matrix_error(queries.dense() * np.sqrt(importance)[:, None], search.noise)
+    return _searched(Workload(queries, importance=importance), search)
+
+
+def _matrix_error(matrix: Floats, noise: Noise) -> float:
     matrix = np.unique(matrix[:, np.any(matrix != 0, axis=0)], axis=1)
     if not matrix.size:
         return 0.0
@@ -152,7 +154,7 @@ def _flat_error(queries: SparseMap, importance: Floats, search: Search) -> float
     matrix = _corners(matrix)
     size = float(np.abs(matrix).max())
     rounded = np.round(matrix / size, 12) + 0.0
-    return size**2 * _cached_error(search.noise, rounded.shape, rounded.tobytes())
+    return size**2 * _cached_error(noise, rounded.shape, rounded.tobytes())
 
 
 def _corners(matrix: Floats) -> Floats:
@@ -182,5 +184,5 @@ def _searched(workload: Workload, search: Search) -> float:
     problem = Problem(workload)
     limited = Search(search.seed, search.noise, search.clock.part(ALONE_WORK))
     strategy = build_strategy("best", problem, limited, {"effort": "quick"})
-    measured, reconstruction = strategy.rounded(problem, search.noise, None)
-    return weighted_error(workload, measured, reconstruction, search.noise)
+    assert strategy.record is not None  # noqa: S101 - one that was searched for
+    return strategy.record.error

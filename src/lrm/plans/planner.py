@@ -131,13 +131,15 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
         search = Search(seed, kind, clock)
         if time_limit is not None:
             search = search.less(min(time_limit / 5, certificate_seconds(problem)))
+        problems = [problem]
         with timings.of("search"):
             if goals is None:
                 strategy = build_strategy(mechanism, problem, search, options)
             else:
                 mechanism_for(mechanism, problem, options)  # refuses options that it does not have
                 settled = settle(goals, search, options.get("effort", "normal"), timings)
-                problem, strategy = settled.problem, settled.strategy
+                problems = list(dict.fromkeys(each.problem for each in settled))
+                problem, strategy = settled[-1].problem, settled[-1].strategy
         made = plan_of(
             problem,
             strategy,
@@ -148,7 +150,8 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
         )
         if noise == "pure" and mechanism == "best" and made.exact:
             effort = options.get("effort", "normal")
-            return _shaped(problem, made, search, effort, max_records, goals) or made
+            for other in problems:
+                made = _shaped(other, made, search, effort, max_records, goals) or made
         return made
 
 
@@ -188,20 +191,23 @@ def _check_best(mechanism: str) -> None:
 
 def _shaped(  # noqa: PLR0913, PLR0917 - what it is compared with
     problem: Problem,
-    laplace: Plan,
+    before: Plan,
     search: Search,
     effort: Any,
     max_records: int | None,
     goals: Goals | None,
 ) -> Plan | None:
-    """The plan with shaped noise, where it is better than the Laplace plan."""
+    """The plan with shaped noise, where it is better than another plan, most often Laplace."""
     with problem.timings.of("search"):
-        domain, error = problem.workload.domain, laplace.weighted_strategy_error
+        domain, own = problem.workload.domain, problem.workload is before.workload
+        error = weighted_error(
+            problem.workload, before.measured, before.reconstruction_map, before.noise
+        )
         replaced = domain is not None and domain.unit.neighbours == "substitute"
         choice = shaped_strategy(problem, search, error, effort, replaced=replaced)
     if choice is None:
         return None
-    bounds = choice.least_error, laplace.spectrum
+    bounds = choice.least_error, before.spectrum if own else None
     try:
         made = plan_of(
             problem, choice, noise="shaped", max_records=max_records, bounds=bounds, goals=goals
@@ -213,10 +219,10 @@ def _shaped(  # noqa: PLR0913, PLR0917 - what it is compared with
         # shown by a small sample, and with a margin, that they are smaller.
         if choice.is_simulated:
             return made
-        return made if made.weighted_strategy_error < laplace.weighted_strategy_error else None
+        return made if made.weighted_strategy_error < error else None
     scores = [
         goals.score(goals.squares_of(plan.measured, plan.reconstruction_map, plan.noise))
-        for plan in (made, laplace)
+        for plan in (made, before)
     ]
     return made if scores[0] < scores[1] else None
 

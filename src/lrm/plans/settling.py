@@ -15,13 +15,18 @@ from lrm.errors import StopSolver
 from lrm.exact.products.strategy import ProductStrategy
 from lrm.maps.linear import Floats
 from lrm.maps.products.combine import weigh_terms
-from lrm.maps.products.map import ProductMap
 from lrm.plans.goals import Goals, Objective
 from lrm.solvers.products.reweigh import Reweighing
 from lrm.strategies import AnyStrategy, Problem, Search
 from lrm.strategies.base import ProductChoice, Strategy
-from lrm.strategies.best import Effort, best_over_cells, best_over_products, refine
-from lrm.strategies.products import reweighed
+from lrm.strategies.best import (
+    Effort,
+    best_over_cells,
+    best_over_products,
+    has_few_cells,
+    refine,
+)
+from lrm.strategies.products import bounded, reweighed
 
 __all__ = ["Settled", "settle"]
 
@@ -34,7 +39,10 @@ REFINED = 16
 SHARE = 0.3
 """The work that rounds over a list of cells may take, beside that of the search before them."""
 
-SEARCHES: dict[Objective, int] = {"balanced": 1, "worst": 1, "within": 6}
+ROUNDED = 0.99
+"""What the largest squared ratio must fall to in rounds: rounding to integers costs less."""
+
+SEARCHES: dict[Objective, int] = {"within": 6}
 """Searches over products, each with the weights that follow from the one before and other random
 starts: one alone had up to 3.5 % more of the largest ratio than the best of several."""
 
@@ -53,9 +61,29 @@ class Settled:
         return goals.squares_of(*rounded, search.noise)
 
 
-def settle(goals: Goals, search: Search, effort: Effort, timings: Timings) -> Settled:
-    """Search for a strategy whose largest, or mean, squared ratio of a goal is least."""
-    settled = _over_products(goals, search, effort, timings)
+def settle(goals: Goals, search: Search, effort: Effort, timings: Timings) -> list[Settled]:
+    """Search for a strategy whose largest, or mean, squared ratio of a goal is least.
+
+    The last is the best. For the worst statement, rounds go on from what is balanced, the first.
+    """
+    worst = goals.objective == "worst"
+    first = replace(goals, objective="balanced") if worst else goals
+    settled = _over_products(first, search, effort, timings)
+    if settled is None or not worst or has_few_cells(settled.problem, effort, search.noise):
+        settled = _over_all(first, settled, search, effort, timings)
+    if not worst:
+        return [settled]
+    if not isinstance(settled.strategy, ProductChoice):
+        return [settled, _over_cells(goals, settled, search)]
+    last = _at_fixed_sets(goals, settled, settled.strategy, search)
+    assert isinstance(last.strategy, ProductChoice)  # noqa: S101 - over products
+    return [settled, replace(last, strategy=bounded(last.strategy, last.problem))]
+
+
+def _over_all(
+    goals: Goals, settled: Settled | None, search: Search, effort: Effort, timings: Timings
+) -> Settled:
+    """Go on over the list of cells, from what was found over products, if anything was."""
     if settled is None:
         problem = Problem(goals.weighted(goals.even), timings)
         strategy = best_over_cells(problem, search, effort, None)
@@ -72,16 +100,15 @@ def _over_products(
 ) -> Settled | None:
     """Search over products of attributes, where there are some, and raise weights in rounds."""
     emphasis, best, least = goals.even, None, (math.inf, math.inf)
-    queries, searches = goals.workload.products, SEARCHES[goals.objective]
+    searches = SEARCHES.get(goals.objective, 1)
     for number in range(searches):
         problem = Problem(goals.weighted(emphasis), timings)
         other = replace(search, seed=search.seed + number)
         choice = best_over_products(problem, other, effort)
-        if choice is None or queries is None or problem.products is None:
+        if choice is None:
             return None
-        settled = first = Settled(problem, choice, emphasis)
-        if problem.products.terms == queries.batch.terms:  # else importances split tables
-            settled = _at_fixed_sets(goals, queries, first, choice, search)
+        first = Settled(problem, choice, emphasis)
+        settled = _at_fixed_sets(goals, first, choice, search)
         if searches == 1:
             return settled
         score = goals.score(settled.squares(goals, search))
@@ -95,10 +122,13 @@ def _over_products(
 
 
 def _at_fixed_sets(
-    goals: Goals, queries: ProductMap, settled: Settled, choice: ProductChoice, search: Search
+    goals: Goals, settled: Settled, choice: ProductChoice, search: Search
 ) -> Settled:
     """Raise weights in rounds at the sets and bases of a choice."""
     columns, emphasis = goals.columns, settled.emphasis
+    queries, searched = goals.workload.products, settled.problem.products
+    if queries is None or searched is None or queries.batch.terms != searched.terms:
+        return settled  # importances within tables have split them
     batch = weigh_terms(queries.batch, goals.own_importance)
     parts = columns.of_row[[own.start for _, own in queries.term_slices()]]
     reweighing = Reweighing(batch, parts, choice.found, goals.column_weights(emphasis))
@@ -108,6 +138,8 @@ def _at_fixed_sets(
         exact = settled.squares(goals, search)
         goals, squares = goals.scaled(squares, exact), exact
     least, best, found = goals.score(squares), settled, choice.found
+    if goals.objective == "worst":  # it must be better in integers too
+        least = ROUNDED * least[0], least[1]
     try:
         for number in range(ROUNDS):
             raised = goals.raised(emphasis, squares)

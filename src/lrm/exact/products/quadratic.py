@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
-from lrm.exact.products.subsets import SubsetIndex, bits_of, masks_of, popcount
+from lrm.exact.products.subsets import LARGEST_KEY, SubsetIndex, bits_of, masks_of, popcount
 from lrm.maps.linear import BLOCK_ENTRIES, LinearMap
 from lrm.maps.products.batch import ProductBatch
 
@@ -158,9 +158,12 @@ class Quadratic:
         for k in np.unique(counts):
             rows = np.flatnonzero(counts == k)
             places = (ends[rows] - k)[:, None] + np.arange(k)
-            distinct, first, place = np.unique(
-                grams[places], axis=0, return_index=True, return_inverse=True
-            )
+            rows_of_grams = grams[places]
+            keys = rows_of_grams
+            if len(self.grams) ** int(k) < LARGEST_KEY:  # numbers are sorted faster than rows
+                keys = rows_of_grams @ len(self.grams) ** np.arange(k)[::-1]
+            _, first, place = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+            distinct = rows_of_grams[first]
             weights, sizes = (
                 np.bincount(place.reshape(-1), block_weights, len(distinct))
                 for block_weights in (coefficients[rows], np.abs(coefficients[rows]))
@@ -365,6 +368,8 @@ class FactorPairs:
 
     def _grams(self, attribute: int, keys: Integers) -> tuple[list[PairGram], Integers]:
         """From ``left·(factors) + right``, which is far above the number of pairs that occur."""
+        if not len(keys):
+            return [], keys
         distinct, of = np.unique(keys, return_inverse=True)
         choices = self.batch.factors[attribute]
         grams = [PairGram(choices[k // len(choices)], choices[k % len(choices)]) for k in distinct]

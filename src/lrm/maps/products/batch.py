@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,6 +46,7 @@ class ProductBatch:
     summands that carry its number in ``term_of`` (one for a conjunction, a few for OR and NOT),
     which must agree in the number of queries per attribute. ``factors[i][0]`` is always the
     total. ``weights`` is the importance of each term: its squared error counts weight² times.
+    Terms that are ``checked`` already are not checked again.
 
     Examples
     --------
@@ -60,8 +61,15 @@ class ProductBatch:
     term_of: Integers
     weights: Floats
     _shapes: dict[str, Integers] = field(default_factory=dict, repr=False)
+    checked: InitVar[bool] = False
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, checked: bool) -> None:
+        if not checked:
+            self._check()
+        for array in (self.choice, self.coefficients, self.term_of, self.weights):
+            array.setflags(write=False)
+
+    def _check(self) -> None:
         summands, d = self.choice.shape
         _check_extent(summands, d)
         if len(self.factors) != d:
@@ -75,8 +83,6 @@ class ProductBatch:
         self._check_choice()
         self._check_heights()
         self._check_entries()
-        for array in (self.choice, self.coefficients, self.term_of, self.weights):
-            array.setflags(write=False)
 
     def _check_choice(self) -> None:
         highest = self.choice.max(axis=0, initial=0).tolist()
@@ -248,6 +254,7 @@ class ProductBatch:
             self.coefficients[rows],
             place[self.term_of[rows]],
             self.weights[term_numbers],
+            checked=True,
         )
 
     def over(

@@ -16,9 +16,12 @@ from lrm.maps.linear import LinearMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.words import Total
 
-__all__ = ["Reduction", "distinct_values", "merge_values"]
+__all__ = ["KnownMerges", "Reduction", "distinct_values", "merge_values"]
 
 Integers = NDArray[np.int64]
+MergedFactors = tuple[tuple[LinearMap, ...], Integers, NDArray[np.int32]]
+KnownMerges = dict[tuple[int, bytes], MergedFactors]
+"""By attribute and the numbers of the factors that are present."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,24 +77,21 @@ def distinct_values(factors: Sequence[LinearMap]) -> tuple[Integers, int]:
     return np.where(used, rank[labels], -1), len(order)
 
 
-def merge_values(batch: ProductBatch) -> Reduction:
+def merge_values(batch: ProductBatch, known: KnownMerges | None = None) -> Reduction:
     """Merge the values that no term can distinguish; drop those that no query counts.
 
     A table has the same answers as its merged table, cell by cell of every term, and a record
     still is one record (or none). So no strategy over the full table has less error than the
-    best over the merged one.
+    best over the merged one. ``known`` keeps what is found, for other terms of the same batch.
     """
     merged, labels, choice = [], [], batch.choice
+    known = {} if known is None else known
     for i, choices in enumerate(batch.factors):
         present = batch.present(i)
-        marks, count = distinct_values([choices[f] for f in present] or [choices[0]])
-        numbers = np.zeros(len(choices), dtype=np.int32)
-        factors = [Total(count)]
-        for f in present:
-            factor = choices[f].merged_columns(marks, count)
-            if choices[f].kind != "total":
-                numbers[f] = len(factors)
-                factors.append(factor)
+        key = i, present.tobytes()
+        if key not in known:
+            known[key] = _merged_factors(choices, present)
+        factors, marks, numbers = known[key]
         at, old_numbers = batch.chosen(i)
         renumbered = numbers[old_numbers]
         if not np.array_equal(
@@ -99,6 +99,18 @@ def merge_values(batch: ProductBatch) -> Reduction:
         ):  # else 500 attributes would be copied for nothing
             choice = choice.copy() if choice is batch.choice else choice
             choice[at, i] = renumbered
-        merged.append(tuple(factors))
+        merged.append(factors)
         labels.append(marks)
     return Reduction(batch.over(tuple(merged), choice), tuple(labels))
+
+
+def _merged_factors(choices: Sequence[LinearMap], present: Integers) -> MergedFactors:
+    """The factors that are present over merged values; labels; and new numbers of factors."""
+    marks, count = distinct_values([choices[f] for f in present] or [choices[0]])
+    numbers = np.zeros(len(choices), dtype=np.int32)
+    factors: list[LinearMap] = [Total(count)]
+    for f in present:
+        if choices[f].kind != "total":
+            numbers[f] = len(factors)
+            factors.append(choices[f].merged_columns(marks, count))
+    return tuple(factors), marks, numbers

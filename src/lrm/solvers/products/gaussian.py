@@ -99,13 +99,12 @@ class _Statistics:
 
 def _evaluate(
     quadratic: Quadratic, bases: Sequence[GramBasis]
-) -> tuple[list[_Statistics], Floats, Floats, Floats, Floats]:
-    statistics, residual, total = [], np.zeros(len(quadratic.grams)), np.zeros(len(quadratic.grams))
+) -> tuple[dict[int, _Statistics], Floats, Floats, Floats, Floats]:
+    statistics, residual, total = {}, np.zeros(len(quadratic.grams)), np.zeros(len(quadratic.grams))
     for i, basis in enumerate(bases):
-        numbers = quadratic.of_attribute(i)
-        statistic = _Statistics(basis, [quadratic.grams[g] for g in numbers])
-        residual[numbers], total[numbers] = statistic.residual, statistic.total
-        statistics.append(statistic)
+        if numbers := quadratic.of_attribute(i):
+            statistics[i] = _Statistics(basis, [quadratic.grams[g] for g in numbers])
+            residual[numbers], total[numbers] = statistics[i].residual, statistics[i].total
     v = quadratic.demands(residual, total)
     return statistics, residual, total, v, _spread(quadratic, bases)
 
@@ -328,7 +327,7 @@ def _optimise_bases(  # noqa: PLR0913, PLR0917 - one family of arguments
             np.concatenate([start.ravel() for start in starts]),
             jac=True,
             method="L-BFGS-B",
-            options={"maxiter": max_rounds, "ftol": 1e-9, "gtol": 1e-9, "maxcor": 15},
+            options={"maxiter": max_rounds, "ftol": 1e-7, "gtol": 1e-9, "maxcor": 15},
         )
     return best[0][1] if best else bases
 

@@ -10,6 +10,7 @@ See ``docs/explanation/products.md``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from lrm.errors import StopSolver
 from lrm.exact.products.marginals import Point
 from lrm.exact.products.quadratic import Quadratic
 from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.values import merge_values
+from lrm.maps.products.values import KnownMerges, merge_values
 from lrm.solvers import settings
 from lrm.solvers.products.search import SetSearch
 from lrm.solvers.products.weights import look_work
@@ -50,6 +51,7 @@ class Grouping:
     def __init__(self, batch: ProductBatch, clock: Clock, root_of: RootOf = marginals_root) -> None:
         self._batch, self._clock, self._root_of = batch, clock, root_of
         self._known: dict[frozenset[int], float] = {}
+        self._merges: KnownMerges = {}
         self.groups: list[frozenset[int]] = []
 
     def root(self, terms: frozenset[int]) -> float:
@@ -59,9 +61,15 @@ class Grouping:
         if terms not in self._known:
             self._clock.spend(look_work(len(terms), len(self._batch.sizes)))
             self._clock.tick(Step("products", 0))
-            reduced = merge_values(self._batch.take(sorted(terms)))
+            reduced = merge_values(self._batch.take(sorted(terms)), self._merges)
             self._known[terms] = self._root_of(reduced.batch)
         return self._known[terms]
+
+    def without_groups(self) -> Grouping:
+        """One without groups that shares what is known about sets of terms."""
+        other = copy(self)
+        other.groups = []
+        return other
 
     @property
     def whole_root(self) -> float:
@@ -111,11 +119,11 @@ def group_terms(
     items = differing_terms(batch)
     coarse = len(items) > settings.MANY_ITEMS
     kinds = [_by_attributes(batch, items), statements] if coarse else [items]
-    best = None
+    best, grouping = None, Grouping(batch, clock, root_of)
     for some in kinds:
         if not 1 < len(some) <= settings.MOST_ITEMS:
             continue
-        grouping = Grouping(batch, clock, root_of)
+        grouping = grouping.without_groups()
         try:
             grouping.insert_all(some, settings.MOVES if coarse else 0)
         except StopSolver:
