@@ -6,6 +6,7 @@ See ``docs/explanation/accuracy.md``.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -234,8 +235,11 @@ SLACK = 2e-5
 LEAST_TAIL = 1e-3
 """Probability outside the interval from which on the series is exact enough."""
 
-MOST_ROWS, MOST_TERMS = 2048, 32
-"""Different rows whose law is computed, and their terms where those that are left matter little."""
+MOST_ROWS = 2048
+"""Different rows whose law is computed: rows that differ by a factor are the same."""
+
+BLOCK, TERMS = 256, 4
+"""Rows that are sorted at a time, and factors of ψ after which values near 0 are left out."""
 
 NEGLIGIBLE, ROUNDING = 1e-9, 1e-6
 """Terms and values of ψ that are left out, and what is added to whole steps for rounding errors."""
@@ -287,27 +291,34 @@ def lattice_half_widths(
     if tail < LEAST_TAIL:
         return np.asarray(widths)
     sizes = np.abs(weights) * scale
+    largest = sizes.max(axis=1, initial=0.0)
     shares = np.broadcast_to(steps / scale, sizes.shape)
     often = np.ones(sizes.shape) if counts is None else counts
     known: dict[bytes, float] = {}
-    for row in np.flatnonzero(widths > 0):
-        terms = _terms(sizes[row], shares[row], often[row])
-        key = terms.tobytes()
-        if key not in known:
-            if len(known) == MOST_ROWS:
-                continue
-            known[key] = _half_width(terms, confidence)
-        widths[row] = min(widths[row], known[key])
+    rows = np.flatnonzero(widths > 0)
+    for start in range(0, len(rows), BLOCK):
+        part = rows[start : start + BLOCK]
+        relative = np.round(sizes[part] / largest[part, None], DIGITS)
+        for row, terms in zip(part, _terms(relative, shares[part], often[part]), strict=True):
+            key = terms.tobytes()
+            if key not in known:
+                if len(known) == MOST_ROWS:
+                    continue
+                known[key] = _half_width(terms, confidence)
+            widths[row] = min(widths[row], largest[row] * known[key])
     return np.asarray(widths)
 
 
-def _terms(sizes: Floats, shares: Floats, often: Floats) -> Floats:
-    """Different terms, the largest first: their scale, x and how often they occur."""
-    some = sizes > NEGLIGIBLE * sizes.max()
-    rounded = np.round(sizes[some] / sizes.max(), DIGITS) * sizes.max()
-    pairs, place = np.unique(np.stack([-rounded, shares[some]]), axis=1, return_inverse=True)
-    times = np.bincount(place.ravel(), often[some])
-    return np.vstack([-pairs[:1], pairs[1:], times])
+def _terms(sizes: Floats, shares: Floats, often: Floats) -> Iterator[Floats]:
+    """For each row its different terms, the largest first: scale, x and how often they occur."""
+    order = np.lexsort((shares, -sizes), axis=1)
+    sizes, shares, often = (np.take_along_axis(x, order, axis=1) for x in (sizes, shares, often))
+    different = np.ones(sizes.shape, dtype=bool)
+    different[:, 1:] = (np.diff(sizes, axis=1) != 0) | (np.diff(shares, axis=1) != 0)
+    for row, lengths in enumerate((sizes > NEGLIGIBLE).sum(axis=1)):
+        first = np.flatnonzero(different[row, :lengths])
+        times = np.add.reduceat(often[row, :lengths], first)
+        yield np.stack([sizes[row, first], shares[row, first], times])
 
 
 def _half_width(terms: Floats, confidence: float) -> float:
@@ -326,9 +337,9 @@ def _half_width(terms: Floats, confidence: float) -> float:
     angles = (2.0 * math.pi / period) * k
     values = _kaiser(c * angles)
     alive = np.arange(len(k))
-    for start in range(0, len(sizes), MOST_TERMS):
+    for start in range(0, len(sizes), TERMS):
         for size, peak, count_of in zip(
-            *(part[start : start + MOST_TERMS] for part in (sizes, peaks, times)), strict=True
+            *(part[start : start + TERMS] for part in (sizes, peaks, times)), strict=True
         ):
             factors = 1.0 + peak * np.sin(0.5 * size * angles[alive]) ** 2
             with np.errstate(over="ignore"):  # there the sum has no part
@@ -347,8 +358,8 @@ def _half_width(terms: Floats, confidence: float) -> float:
 
 
 def _kaiser(u: Floats) -> Floats:
-    """The characteristic function of the density ∝ I₀(β·√(1 − v²)) on [−1, 1]."""
-    root = np.sqrt(np.abs(BETA**2 - u**2))
-    root = np.maximum(root, 1e-9)
-    near = np.where(u < BETA, np.sinh(np.where(u < BETA, root, 0.0)), np.sin(root))
-    return np.asarray(near / root * (BETA / math.sinh(BETA)))
+    """The characteristic function of the density ∝ I₀(β·√(1 − v²)) on [−1, 1], at increasing u."""
+    root = np.maximum(np.sqrt(np.abs(BETA**2 - u**2)), 1e-9)
+    inner = int(np.searchsorted(u, BETA))
+    values = np.concatenate([np.sinh(root[:inner]), np.sin(root[inner:])])
+    return np.asarray(values / root * (BETA / math.sinh(BETA)))

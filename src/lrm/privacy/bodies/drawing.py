@@ -21,6 +21,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
+from functools import cache
 
 __all__ = ["Bits", "Exponentials", "Terms", "below", "choose", "round_sums", "shuffle"]
 
@@ -110,24 +111,33 @@ class Exponentials:
 
     def _bound(self) -> None:
         p = self.precision
-        # A logarithm is below p < 10^L, L the number of digits of p. It is correctly rounded to
-        # 0.302·p + 8 + L digits, so that its error is below 10^(−0.302·p − 7) < 2^−p.
-        digits = p * 302 // 1000 + 8 + len(str(p))
-        context = Context(prec=digits, rounding=ROUND_HALF_EVEN)
-        scaled_ln2 = _floor(context.ln(Decimal(2)), digits, p, p)  # p·ln 2, also to one unit
+        scaled_ln2 = _scaled_logarithm(2, p, p)
         self.low, self.high = [], []
         for u in self._uniforms:
-            lower = _floor(context.ln(Decimal(u)), digits, 1, p)
+            lower = _scaled_logarithm(u, 1, p)
             # −ln(U) is between p·ln 2 − ln(u) − 1/u and p·ln 2 − ln(u), since ln(1 + 1/u) < 1/u;
             # each floor is within 2 units.
             self.low.append(max(0, scaled_ln2 - lower - 5 - (1 << p) // u))
             self.high.append(scaled_ln2 - lower + 4)
 
 
-def _floor(value: Decimal, digits: int, times: int, shift: int) -> int:
-    """⌊value·times·2^shift⌋ for a value of ``digits`` digits: exact where it is 0 or above 0.1."""
-    scaled = int(value.scaleb(digits, Context(prec=2 * digits)))
-    return int(((scaled * times) << shift) // 10**digits)
+def _scaled_logarithm(number: int, times: int, p: int) -> int:
+    """⌊times·ln(number)·2^p⌋, or one less or more, for numbers up to 2^p."""
+    digits, context, wide, power = _contexts(p)
+    scaled = int(context.ln(Decimal(number)).scaleb(digits, wide))
+    return int(((scaled * times) << p) // power)
+
+
+@cache
+def _contexts(p: int) -> tuple[int, Context, Context, int]:
+    """Digits of logarithms, the contexts that compute and scale them, and 10 to the digits.
+
+    A logarithm is below p < 10^L, L the number of digits of p. It is correctly rounded to
+    0.302·p + 8 + L digits, so that its error is below 10^(−0.302·p − 7) < 2^−p.
+    """
+    digits = p * 302 // 1000 + 8 + len(str(p))
+    context = Context(prec=digits, rounding=ROUND_HALF_EVEN)
+    return digits, context, Context(prec=2 * digits), 10**digits
 
 
 def round_sums(

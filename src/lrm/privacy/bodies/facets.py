@@ -217,8 +217,8 @@ class Facets(Body):
         """The vertices of a facet, chosen by the volume of the cone over it."""
         while True:
             place = choose(self._cumulative, bits)
-            facet = self.facets[place]
-            if below(self._bounds[place], bits) < self._exact_normal(facet)[0]:
+            facet, level = self.facets[place], below(self._bounds[place], bits)
+            if level < self._lower_bounds[place] or level < self._exact_normal(facet)[0]:
                 break
         factor = (1 - 2 * below(2, bits)) << self.shift
         return [[factor * x for x in v] for v in self._corners(facet[None])[0].tolist()]
@@ -229,6 +229,13 @@ class Facets(Body):
         solved = self._solved
         upper = (solved.determinants + solved.errors) * (1 + ROUNDING)
         return [int(bound) + 1 for bound in upper.tolist()]
+
+    @cached_property
+    def _lower_bounds(self) -> list[int]:
+        """Whole numbers below |det V_F|: what lies below them needs no exact determinant."""
+        solved = self._solved
+        lower = (solved.determinants - solved.errors) * (1 - ROUNDING)
+        return [int(bound) - 1 for bound in lower.tolist()]
 
     @cached_property
     def _cumulative(self) -> list[int]:

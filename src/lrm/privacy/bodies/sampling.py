@@ -143,15 +143,28 @@ def _calibrated(
     ``excess`` have the errors of what the products do not explain of them, which is returned too.
     """
     row, column = np.triu_indices(sums.shape[1])
-    known = sums[:, row] * planes[:, column] + sums[:, column] * planes[:, row]
-    known -= 2.0 * (row == column)
-    weighted = known * weights[:, None]
-    gram = weighted.T @ known
+    roots = np.sqrt(weights)[:, None]
+    values = np.hstack([roots, roots * excess])
+    gram, right = np.zeros((len(row), len(row))), np.zeros((len(row), values.shape[1]))
+    height = max(1, BLOCK // len(row))
+    parts = [slice(start, start + height) for start in range(0, len(sums), height)]
+
+    def known(part: slice) -> Floats:
+        products = sums[part][:, row] * planes[part][:, column]
+        products += sums[part][:, column] * planes[part][:, row]
+        products -= 2.0 * (row == column)
+        return np.asarray(products)
+
+    for part in parts:
+        scaled = known(part) * roots[part]
+        gram += scaled.T @ scaled
+        right += scaled.T @ values[part]
+    right[:, 0] *= -1.0
     gram[np.diag_indices_from(gram)] += 1e-9 * np.trace(gram) / len(gram)
-    right = np.column_stack([-weighted.sum(axis=0), weighted.T @ excess])
     slopes = la.solve(gram, right, assume_a="pos", check_finite=False)
-    changed = np.maximum(weights * (1.0 + known @ slopes[:, 0]), 0.0)
-    return np.asarray(changed / changed.sum()), np.asarray(excess - known @ slopes[:, 1:])
+    explained = np.vstack([known(part) @ slopes for part in parts])
+    changed = np.maximum(weights * (1.0 + explained[:, 0]), 0.0)
+    return np.asarray(changed / changed.sum()), np.asarray(excess - explained[:, 1:])
 
 
 def sample_hull(

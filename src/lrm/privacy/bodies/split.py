@@ -232,7 +232,7 @@ class SplitHull(Body):
             return [[_Point(self.leaves[tree], bits)] for _ in range(count)]
         leaves = leaves_of(tree)
         accepted: list[list[_Point]] = []
-        batch = 8
+        batch = min(BATCH, max(2, count))
         while len(accepted) < count:
             parts = [self._uniform(child, batch, bits, work) for child in tree]
             proposals = [
