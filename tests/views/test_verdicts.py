@@ -38,7 +38,6 @@ SELECT COUNT(*) AS total FROM visits
 
 def test_thresholds_can_be_chosen():
     assert [verdict(x) for x in (0.1, 0.11, 0.5, 0.51)] == ["usable", "rough", "rough", "noise"]
-    assert verdict(0.1, usable=0.05) == "rough"
 
 
 def test_expected_sizes_make_a_verdict_before_anything_is_spent():

@@ -16,14 +16,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from lrm.batches.sql.atoms import TRUE, compare, nearest_edges, undivided
-from lrm.domain import Bins, Categories, Dates, Numbers, SteppedAttribute
+from lrm.domain import Attribute, Bins, Categories, Dates, Domain, Lookup, Numbers, SteppedAttribute
 from lrm.domain.lookups import DIFFERENT, label_text
 from lrm.errors import WorkloadError
 from lrm.maps.linear import LinearMap
 from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import cross_tabs, product_batch
-from lrm.maps.products.combine import MANY_PRODUCTS, cell_weights, check_rows, restricted
-from lrm.maps.products.factors import make_factor
+from lrm.maps.products.combine import MANY_PRODUCTS, Product, cell_weights, check_rows, restricted
+from lrm.maps.products.factors import Word, make_factor
 from lrm.maps.products.map import ProductMap
 from lrm.workload import LabelBlock, Labels, Workload
 from lrm.workload.families import range_rows, stack
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from lrm.domain import Attribute, Domain, Lookup
-    from lrm.maps.products.combine import Product
-    from lrm.maps.products.factors import Word
 
 MAX_WEIGHTS = 1 << 28
 """Weights of ranges over a single attribute: 3 GB as a sparse matrix."""

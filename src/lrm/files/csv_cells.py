@@ -21,8 +21,6 @@ def csv_text(text: str) -> str:
     a tab or a line break. A text that begins so behind apostrophes of its own gets one more, so
     that taking one away always gives the text back. Numbers stay as they are.
 
-    Examples
-    --------
     >>> csv_text("=HYPERLINK(A1)"), csv_text("'=1"), csv_text("-9..-5"), csv_text("it's")
     ("'=HYPERLINK(A1)", "''=1", '-9..-5', "it's")
     """

@@ -43,8 +43,6 @@ def is_address(location: str) -> bool:
 def shown(location: str | os.PathLike[str]) -> str:
     """Return a path as it is, and of an address its scheme alone.
 
-    Examples
-    --------
     >>> shown("data/visits.csv"), shown(" Postgresql://bob:p@ss@host/db")
     ('data/visits.csv', 'Postgresql://…')
     >>> shown("host=db password=secret"), shown("bob:secret@host/db")

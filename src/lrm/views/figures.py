@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, ParamSpec
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from lrm.accuracy import Accuracy
 from lrm.errors import UsageError
@@ -191,16 +190,11 @@ def _drawn_ends(numbers: dict[str, Floats]) -> tuple[Floats, Floats]:
     return np.where(np.isfinite(low), low, ends[0]), np.where(np.isfinite(high), high, ends[1])
 
 
-def answers_drawing(
-    release: Release, confidence: float = 0.95, limit: int = 40, truth: ArrayLike | None = None
-) -> Drawing:
-    """The first ``limit`` answers with their intervals.
-
-    ``truth`` is for synthetic tables only, where it is no secret.
-    """
+def answers_drawing(release: Release, confidence: float = 0.95, limit: int = 40) -> Drawing:
+    """The first ``limit`` answers with their intervals."""
     title = f"Answers with {100 * confidence:.4g} % intervals"
     total = len(release.plan.workload.shown)
-    return table_drawing(release.head(limit, confidence), title, total, truth)
+    return table_drawing(release.head(limit, confidence), title, total)
 
 
 @_styled
@@ -208,7 +202,6 @@ def table_drawing(
     table: AnswerTable,
     title: str = "Answers with their intervals",
     total: int | None = None,
-    truth: ArrayLike | None = None,
 ) -> Drawing:
     """The answers of a table, each as a dot on the line of its interval."""
     if "answer" not in table.numbers:
@@ -219,11 +212,7 @@ def table_drawing(
     low, high = _drawn_ends(numbers)
     axes.hlines(place, low, high, color=BEST, linewidth=1.4)
     axes.plot(np.concatenate([low, high]), np.tile(place, 2), "|", color=BEST, markersize=6)
-    axes.plot(numbers["answer"], place, "o", color=BEST, markersize=3.2, label="answer")
-    if truth is not None:
-        true_answers = np.asarray(truth)[:count]
-        axes.plot(true_answers, place, "x", color=INK, markersize=5, label="synthetic truth")
-        drawing.figure.legend(frameon=False, loc="outside lower right", ncols=2)
+    axes.plot(numbers["answer"], place, "o", color=BEST, markersize=3.2)
     axes.set_yticks(place, [_shortened(visible(name)) for name in labels.names[:count]])
     axes.set_ylim(-0.8, count - 0.2)
     axes.grid(axis="x", color=FAINT, linewidth=0.8)
@@ -250,5 +239,5 @@ def _plain_ticks(axis: Any) -> None:
     axis.set_minor_formatter("")
 
 
-def _shortened(name: str, most: int = 34) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}…"
+def _shortened(name: str) -> str:
+    return name if len(name) <= 34 else f"{name[:33]}…"

@@ -58,8 +58,6 @@ def release_page(
 
     ``file`` is the name of a file next to the page that has all answers, where not all are listed.
 
-    Examples
-    --------
     >>> import lrm
     >>> plan = lrm.plan([[1, 1], [1, 0]], "noise-on-data")
     >>> "differential privacy" in release_page(lrm.release(plan, [10, 20], epsilon=1))

@@ -39,8 +39,6 @@ def release_facts(
     Integers that may pass 2^53, and exact amounts, are text. Nothing in here was not public
     with the release itself.
 
-    Examples
-    --------
     >>> import lrm
     >>> plan = lrm.plan([[1, 1], [1, 0]], "noise-on-data")
     >>> facts = release_facts(lrm.release(plan, [10, 20], epsilon="0.1"))

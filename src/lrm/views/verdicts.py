@@ -9,13 +9,13 @@ Within ±10 % an answer may be quoted; beyond ±50 % not even its size is known.
 """
 
 
-def verdict(relative: float, usable: float = USABLE, rough: float = ROUGH) -> str:
+def verdict(relative: float) -> str:
     """What can be done with answers of this relative error: usable, rough or noise.
 
     >>> verdict(0.02), verdict(0.3), verdict(2.0)
     ('usable', 'rough', 'noise')
     """
-    return "usable" if relative <= usable else "rough" if relative <= rough else "noise"
+    return "usable" if relative <= USABLE else "rough" if relative <= ROUGH else "noise"
 
 
 def percent(share: float) -> str:

@@ -23,8 +23,6 @@ LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 class Visitors:
     """The requests that are meant for this server.
 
-    Examples
-    --------
     >>> here = Visitors(8417)
     >>> here.refusal({"Host": "127.0.0.1:8417"})
     >>> here.refusal({"Host": "rebound.example:8417"})

@@ -71,12 +71,12 @@ class Ran:
     warnings: tuple[str, ...] = ()
 
 
-def run(command: Sequence[str], folder: Path, *, as_json: bool = True) -> Ran:
+def run(command: Sequence[str], folder: Path) -> Ran:
     """Run a command in a process of its own, which goes on if the server is ended."""
     done = subprocess.run(  # noqa: S603 - this interpreter, on our own command
         [sys.executable, "-P", "-c", _FROM_INPUT],  # -P: no module of the folder is imported
         cwd=folder,
-        input=json.dumps([*command, *(["--json"] if as_json else [])]) + "\n",
+        input=json.dumps([*command, "--json"]) + "\n",
         capture_output=True,
         text=True,
         timeout=LONGEST,
@@ -90,4 +90,4 @@ def run(command: Sequence[str], folder: Path, *, as_json: bool = True) -> Ran:
     if done.returncode:
         failed = [line for line in messages if not line.startswith("warning: ")]
         return Ran(None, (failed or ["the command ended without a result"])[-1], warned)
-    return Ran(json.loads(done.stdout) if as_json else {}, "", warned)
+    return Ran(json.loads(done.stdout), "", warned)

@@ -29,8 +29,6 @@ def statement_columns(workload: Workload, *, by_table: bool = False) -> Statemen
 
     With ``by_table``, each table of groups is a column of its own, where several have one name.
 
-    Examples
-    --------
     >>> import lrm
     >>> domain = lrm.Domain([lrm.Integers("age", 0, 4)], "people")
     >>> text = "SELECT COUNT(*) AS n FROM people; SELECT AVG(age) AS m FROM people"

@@ -86,8 +86,6 @@ RankFunction = Literal["rank", "dense_rank", "row_number", "percent_rank", "cume
 class Rank:
     """A column that numbers the displayed groups by their noisy answers.
 
-    Examples
-    --------
     >>> rank = Rank("r", "rank", (OrderKey("n", descending=True),))
     >>> groups = [(("sex", "f"),), (("sex", "m"),), (("sex", "x"),)]
     >>> list(rank.values(groups, {"n": dict(zip(groups, [7.0, 9.5, 7.0]))}).values())
@@ -159,8 +157,6 @@ class Rank:
 class Display:
     """How the answers of one statement are displayed.
 
-    Examples
-    --------
     >>> above = (Bound("n", ">", 5.0),)
     >>> display = Display(("n",), having=(above,), order=(OrderKey("n"),), limit=1)
     >>> groups = [(("sex", "f"),), (("sex", "m"),), (("sex", "x"),)]

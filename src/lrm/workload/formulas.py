@@ -37,8 +37,6 @@ class Formula:
     ``round`` (to a constant number of digits, half away from zero), which only operations with
     constants follow.
 
-    Examples
-    --------
     >>> percent = Formula((0, 1, "/", 100.0, "*"))
     >>> percent.value(np.array([[3.0], [4.0]])).tolist(), percent.text(["late", "all"])
     ([75.0], '100 * (late / all)')

@@ -40,8 +40,6 @@ _MOST_PLACES = 1 << 20
 class Label:
     """What one answer is called.
 
-    Examples
-    --------
     >>> Label("n", (("state", "NY"), ("age", "[0, 10)"))).name
     'n[state=NY, age=[0, 10)]'
     >>> Label("n", (("a", "x, b=1"),)).name
@@ -117,8 +115,6 @@ class OnDemand(Sequence[T_co], ABC):
 class NumberedLabels(OnDemand[str]):
     """A vocabulary of numbers, made on demand.
 
-    Examples
-    --------
     >>> list(NumberedLabels("all-ranges", 3))
     ['0', '0..1', '0..2', '1', '1..2', '2']
     >>> list(NumberedLabels("prefix", 2)), list(NumberedLabels("rows", 2))
@@ -176,8 +172,6 @@ class LabelBlock:
 
     The queries vary slowest, then the tables, and within a table the last attribute varies fastest.
 
-    Examples
-    --------
     >>> [label.name for label in LabelBlock("n", (("sex", ("f", "m")),))]
     ['n[sex=f]', 'n[sex=m]']
     >>> tabs = LabelBlock("n", (("sex", ("f", "m")), ("age", ("0", "1", "2"))), orders=(0, 1))

@@ -26,8 +26,6 @@ from lrm.workload.label_blocks import (
 class Labels(OnDemand[Label]):
     """One label per query of a batch, made on demand.
 
-    Examples
-    --------
     >>> labels = Labels([LabelBlock("n", (("sex", ("f", "m")),)), LabelBlock("total")])
     >>> len(labels), labels[1].group, list(labels.names)
     (3, (('sex', 'm'),), ['n[sex=f]', 'n[sex=m]', 'total'])

@@ -91,8 +91,6 @@ def kind_of(values: Iterable[object]) -> Kind:
 class Statement:
     """One table of answers.
 
-    Examples
-    --------
     >>> Statement("n", "n by state", (Column("state"),), ("n",), (0, 50)).count
     50
     """
@@ -228,9 +226,9 @@ def spoken_name(name: str) -> str:
     return re.sub(r"^q\d+\.(?=\D)", "", name).replace("_", " ").strip() or name
 
 
-def _listed(names: Sequence[str], most: int = 5) -> str:
-    if len(names) > most:
-        names = [*names[:most], f"{len(names) - most} more"]
+def _listed(names: Sequence[str]) -> str:
+    if len(names) > 5:
+        names = [*names[:5], f"{len(names) - 5} more"]
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 

@@ -11,33 +11,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lrm.batches.sql import expr as ir
-from lrm.batches.sql.atoms import UNBOUNDED, Intervals
+from lrm.batches.sql.atoms import UNBOUNDED
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.forms import squares_added
-from lrm.batches.sql.formulas import method_of
-from lrm.batches.sql.groups import GroupingSet, Keys, count_groups
+from lrm.batches.sql.groups import GroupBlock, GroupingSet, Keys, count_groups
 from lrm.batches.sql.inputs import DerivedAnswer, Part, QuantileAnswer, reach
+from lrm.batches.sql.quantiles import quantile_answer
 from lrm.batches.sql.refusals import refuse
 from lrm.batches.sql.render import shown
-from lrm.batches.sql.statistics import Asked, Centre, Leaf, Size
-from lrm.batches.sql.tables import Weighed, Weights, multiplied, products_of
+from lrm.batches.sql.statistics import Asked, Centre, Leaf, Size, Steps
+from lrm.batches.sql.tables import Truth, Weighed, Weights, multiplied, products_of
 from lrm.batches.sql.windows import KeyGroup, Window, window_of
 from lrm.batches.terms import Cells as Cells_
-from lrm.batches.terms import Rows
-from lrm.domain import Attribute, Bins, Integers, Numbers
-from lrm.workload import Formula
+from lrm.batches.terms import Names, Rows
+from lrm.domain import Domain
+from lrm.workload import Formula, LabelBlock, Step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lrm.batches.sql.cells import Cells
-    from lrm.batches.sql.groups import GroupBlock
-    from lrm.batches.sql.statistics import Steps
-    from lrm.batches.sql.tables import Truth
-    from lrm.batches.terms import Names
-    from lrm.domain import Domain
     from lrm.maps.products.combine import Product
-    from lrm.workload import LabelBlock, Step
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,9 +60,6 @@ class Answer:
         """The same some lines further down."""
         return replace(self, names=replace(self.names, line=(self.names.line or 0) + lines))
 
-
-LONG = 1 << 20
-"""Weights of running totals that are written out, with no row more than is asked."""
 
 _Way = tuple["Steps", "list[list[Product]]", "Steps | None"]
 
@@ -129,7 +120,10 @@ class Compiled:
             return []
         if self.asked.quantile is not None:
             products = self._products(self.weights[0][0], group.tables)
-            return [self._quantile(block, names, products) for block in blocks]
+            return [
+                quantile_answer(self.asked.quantile, block, names, products, self.cells)
+                for block in blocks
+            ]
         binning = self._binning(group)
         if self.asked.is_linear and binning is None:
             products = self._products(self.weights[0][0], group.tables)
@@ -148,36 +142,6 @@ class Compiled:
                 for derived_part in parts
             ]
         return list(derived_answers)
-
-    def _quantile(self, block: GroupBlock, names: Names, products: list[Product]) -> QuantileAnswer:
-        axes, kept_rows = block
-        quantile = self.asked.quantile
-        assert quantile is not None  # noqa: S101 - asked of quantiles
-        assert quantile.level is not None  # noqa: S101 - same
-        column = quantile.args[0]
-        if not isinstance(column, ir.Attribute):
-            advice = "quantiles are of attributes declared as integers, in bins or by knots"
-            raise refuse("quantile", f"a quantile of {shown(column)}", advice, column)
-        axis = column.axis
-        attribute = self.cells.domain.attributes[axis]
-        if axis in axes:
-            feature = f"a quantile of {column.name} by {column.name}"
-            raise refuse("quantile", feature, "group by others", column)
-        _check_quantile(attribute, column)
-        cells, lows, highs = Intervals.of(attribute).ascending()
-        if isinstance(attribute, Numbers):  # a knot has shares of what is between its neighbours
-            lows, highs = np.append(lows[0], lows[:-1]), np.append(highs[1:], highs[-1])
-        order = np.array(cells, dtype=np.intp)
-        if len(cells) * attribute.size > LONG and np.array_equal(order, np.arange(len(cells))):
-            # All prefixes of a long attribute need no array, with those of NULL after the others.
-            order = np.arange(attribute.size)
-            products = [_plain_until(len(cells), axis, cell_product) for cell_product in products]
-        labels = tuple(f"up to {attribute.labels[cell]}" for cell in order)
-        running = Rows(axis, order, np.zeros_like(order), np.arange(len(order)), labels)
-        part = Part(tuple(sorted((*axes, axis))), products, (*kept_rows, running))
-        label = names.label(self.cells.domain, axes, kept_rows)
-        ends = tuple(lows.tolist()), tuple(highs.tolist())
-        return QuantileAnswer(label, axes, quantile.level, part, axis, method_of(quantile), *ends)
 
     def _pieces(self, group: KeyGroup, block: GroupBlock) -> list[Piece]:
         """The groups of a block by how many groups each window function adds up for them."""
@@ -438,31 +402,10 @@ def _rises_or_falls(steps: Steps, place: int) -> bool:
     return steps.count(place) == 1 and "abs" not in steps and not below
 
 
-def _check_quantile(attribute: Attribute, node: Expr) -> None:
-    """Check that an attribute is of numbers, each of which has a place in their order."""
-    advice = ""
-    if not isinstance(attribute, Bins | Integers | Numbers):
-        advice = "quantiles are of attributes declared as integers, in bins or by knots"
-    elif attribute.nan == "cell":
-        advice = "NaN has no place in it; declare nan: drop"
-    if advice:
-        raise refuse("quantile", f"a quantile of {attribute.name!r}", advice, node)
-
-
 def _is_part(derived_answer: DerivedAnswer, axes: GroupingSet) -> bool:
     """Whether a derived answer is one of its linear parts."""
     (steps, parts, _), *_ = derived_answer.ways
     return steps == [0] and parts[0].axes == axes
-
-
-def _plain_until(count: int, axis: int, cell_product: Product) -> Product:
-    """A product with the same weights on the first cells, and the constant one beyond them."""
-    coefficient, vectors = cell_product
-    vector = vectors.get(axis)
-    if vector is None or np.any(vector[:count] != vector[0]) or not vector[0]:
-        return cell_product
-    other_vectors = {other: weights for other, weights in vectors.items() if other != axis}
-    return coefficient * float(vector[0]), other_vectors
 
 
 def _moved(

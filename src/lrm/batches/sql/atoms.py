@@ -21,14 +21,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrm.batches.sql.expr import OPPOSITES, Expr
 from lrm.batches.sql.refusals import refuse
 from lrm.domain import Attribute, Bins, Categories, Dates, Integers, Numbers, SteppedAttribute
 from lrm.domain.bins import number_text
 from lrm.errors import SqlError
 
 if TYPE_CHECKING:
-    from lrm.batches.sql.expr import Expr
-
     Floats = NDArray[np.float64]
     from collections.abc import Callable, Sequence
 
@@ -179,9 +178,6 @@ _ON_NUMBERS: dict[str, Callable[[Any, Any], bool]] = {
 }
 _CONSTANTS: dict[str, type] = {"text": str, "integer": Decimal, "boolean": bool}
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
-_OPPOSITE = {"<>": "=", ">=": "<", ">": "<="}
-_ON_NAN = {"=": FALSE, "<": FALSE, "<=": FALSE}
-"""NaN equals no number and is greater than each, in DuckDB, PostgreSQL and Spark alike."""
 
 
 def compare(attribute: Attribute, operation: str, value: Constant) -> Truths:
@@ -189,8 +185,6 @@ def compare(attribute: Attribute, operation: str, value: Constant) -> Truths:
 
     Operations are ``= <> < <= > >=``.
 
-    Examples
-    --------
     >>> from lrm.domain import Integers
     >>> compare(Integers("age", 0, 9, width=5, null="cell"), "<", Decimal(5)).tolist()
     [1, 2, 4]
@@ -199,9 +193,8 @@ def compare(attribute: Attribute, operation: str, value: Constant) -> Truths:
     """
     if isinstance(attribute, Numbers):
         raise SqlError(undivided(attribute, "compared"), code="cut")
-    if operation in _OPPOSITE:
-        truths = compare(attribute, _OPPOSITE[operation], value)
-        return NOT[truths]
+    if operation not in _ON_NUMBERS:
+        return np.asarray(NOT[compare(attribute, OPPOSITES[operation], value)])
     result = np.full(attribute.size, NULL, dtype=np.uint8)
     if isinstance(attribute, Categories):
         _compare_categories(attribute, operation, value, result)
@@ -216,15 +209,13 @@ def compare(attribute: Attribute, operation: str, value: Constant) -> Truths:
         result[: len(first)] = by_ends(first <= point, surely)
     nan = attribute.special_cell("(nan)")
     if nan is not None:
-        result[nan] = _ON_NAN[operation]
+        result[nan] = FALSE  # it equals no number and is greater than each, in all engines
     return result
 
 
 def among(attribute: Attribute, values: Sequence[Constant]) -> Truths:
     """Return the possible truths of ``attribute IN (values)`` on each cell.
 
-    Examples
-    --------
     >>> from lrm.domain import Integers
     >>> among(Integers("age", 0, 9, width=5, null="cell"), [Decimal(7), Decimal(8)]).tolist()
     [2, 3, 4]
@@ -351,8 +342,6 @@ def undeclared(attribute: Attribute, values: Sequence[Constant]) -> list[tuple[s
     Of many constants some are named, and near values are looked for among a few thousand: a list of
     50,000 constants over 100,000 categories takes a second.
 
-    Examples
-    --------
     >>> undeclared(Categories("state", ["NY", "NJ"]), ["NY", "ny "])
     [("'ny ' is not a declared value of 'state'", "did you mean 'NY'?")]
     """
@@ -403,8 +392,6 @@ def _as_step(attribute: SteppedAttribute, value: Constant) -> Decimal:
 def nearest_edges(attribute: Attribute, cell: int) -> str:
     """Name the edges of a cell that was cut, as constants for ``<`` and ``>=``.
 
-    Examples
-    --------
     >>> from lrm.domain import Integers
     >>> nearest_edges(Integers("age", 0, 9, width=5), 1)
     'age >= 5 or age < 10'

@@ -40,14 +40,13 @@ from lrm.batches.sql.forms import chain, check_lengths, turning
 from lrm.batches.sql.refusals import ADVICE, PREDICATES, fail, refuse
 from lrm.batches.sql.render import render, shown
 from lrm.batches.sql.tables import Table, Truth, all_of, any_of, negated
-from lrm.domain import Bins, Categories, Numbers
+from lrm.domain import Bins, Categories, Domain, Numbers
 from lrm.domain.lookups import DIFFERENT
 from lrm.errors import SqlError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lrm.domain import Domain
 
 _UNKNOWN = -2  # the place of a value that differs within a cell
 

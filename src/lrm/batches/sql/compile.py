@@ -34,14 +34,13 @@ from lrm.batches.sql.select import AnyAnswer, Select, union_display
 from lrm.batches.sql.source import Chunk, split
 from lrm.batches.terms import FlatRows, Terms
 from lrm.errors import SqlError, SqlWarning, WorkloadError
-from lrm.workload import Statement
+from lrm.workload import LabelBlock, Statement, Workload
 from lrm.workload.products import MOST_IMPORTANCES
 from lrm.workload.statements import distinct_names, title_of
 
 if TYPE_CHECKING:
     from lrm.domain import Domain
     from lrm.maps.products.combine import Product
-    from lrm.workload import LabelBlock, Workload
     from lrm.workload.display import Display
 
 MOST_RUNNING = 1 << 23

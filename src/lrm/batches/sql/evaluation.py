@@ -13,18 +13,15 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from lrm.batches.sql.atoms import FALSE, NULL, TRUE, Intervals, Truths
-from lrm.domain import Attribute, Categories, Dates, SteppedAttribute
+from lrm.domain import Attribute, Categories, Dates, Domain, SteppedAttribute
 from lrm.errors import SqlError
-
-if TYPE_CHECKING:
-    from lrm.domain import Domain
 
 
 @cache

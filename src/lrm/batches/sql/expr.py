@@ -20,6 +20,9 @@ RANKS = frozenset({"RANK", "DENSE_RANK", "ROW_NUMBER", "PERCENT_RANK", "CUME_DIS
 COMPARISONS = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 """The operations of comparisons, each with the one that has its sides exchanged."""
 
+OPPOSITES = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
+"""The operations of comparisons, each with the one that is true where it is false."""
+
 
 @dataclass(frozen=True)
 class Expr:

@@ -11,18 +11,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lrm.batches.sql import expr as ir
-from lrm.batches.sql.atoms import is_binned, is_null
+from lrm.batches.sql.atoms import Truths, is_binned, is_null
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.refusals import refuse
 from lrm.batches.sql.render import shown
-from lrm.domain import Categories, Dates, Integers, Numbers
+from lrm.domain import Categories, Dates, Domain, Integers, Numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from lrm.batches.sql.atoms import Truths
     from lrm.batches.sql.cells import Cells
-    from lrm.domain import Domain
 
 _SAME = frozenset({"ABS", "COALESCE", "GREATEST", "LEAST", "NULLIF"})
 _PARTS = frozenset({"EXTRACT", "YEAR", "MONTH", "DAY", "QUARTER", "WEEK", "DATE_DIFF", "DATE_PART"})
@@ -76,8 +74,6 @@ _WIDE = re.compile(r"[0-9]{4}|\*")
 def check_lengths(node: Expr) -> None:
     """Refuse an expression whose texts may become very long.
 
-    Examples
-    --------
     >>> thousand = ir.Call("REPEAT", (ir.Text("x"), ir.Number("1000")))
     >>> check_lengths(ir.Call("REPEAT", (thousand, ir.Number("1000"))))
     Traceback (most recent call last):

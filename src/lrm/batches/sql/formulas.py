@@ -11,16 +11,13 @@ import operator
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.refusals import ADVICE, AGGREGATES, fail, refuse
 from lrm.batches.sql.render import shown
 from lrm.batches.sql.statistics import STATISTICS, Asked, Leaf, Middle, Size, Steps
-
-if TYPE_CHECKING:
-    from lrm.workload import Method
 
 _ARITHMETIC = frozenset("+-*/")
 _FUNCTIONS = {"SQRT": "sqrt", "LN": "ln", "EXP": "exp", "ABS": "abs"}
@@ -70,12 +67,6 @@ def factor(node: Expr) -> Decimal | None:
         left, right = factor(node.left), factor(node.right)
         return None if left is None or right is None else left * right
     return number(node)
-
-
-def method_of(node: ir.Aggregate) -> Method:
-    """Whether a quantile lies between two rows, or is the value of one, counted from which end."""
-    methods: dict[str, Method] = {"QUANTILE_DISC": "lower", "QUANTILE_DISC_DESC": "upper"}
-    return methods.get(node.name, "continuous")
 
 
 def is_linear(node: Expr) -> bool:  # noqa: PLR0911 - one per kind

@@ -20,26 +20,30 @@ from lrm.batches.sql.atoms import TRUE
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.refusals import refuse
 from lrm.batches.sql.render import shown
-from lrm.batches.sql.tables import Summand, Table, Weighed, Weights, disjoint, filtered, slices
+from lrm.batches.sql.tables import (
+    Summand,
+    Table,
+    Truth,
+    Weighed,
+    Weights,
+    disjoint,
+    filtered,
+    slices,
+)
 from lrm.batches.sql.windows import KeyGroup
 from lrm.batches.terms import Rows
-from lrm.domain import Categories
+from lrm.domain import Attribute, Categories
 from lrm.domain.lookups import label_text
 from lrm.errors import SqlError
-from lrm.workload import Column
+from lrm.workload import Column, Kind
 from lrm.workload.statements import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from lrm.batches.sql.cells import Cells
     from lrm.batches.sql.evaluation import Values
     from lrm.batches.sql.plan import Answers
-    from lrm.batches.sql.tables import Truth
-    from lrm.domain import Attribute
-    from lrm.workload import Kind
 
 _PARTS: dict[str, Kind] = {"YEAR": "year", "MONTH": "month_of_year"}
 MOST_GROUPS = 1000

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from lrm.batches.sql.refusals import taken_name
-from lrm.batches.terms import Names
-from lrm.workload import Block, Computed, Formula, Quantile
+from lrm.batches.terms import FlatRows, Names, Rows, Terms
+from lrm.workload import Block, Computed, Derived, Formula, LabelBlock, Method, Quantile, Step
 
 if TYPE_CHECKING:
-    from lrm.batches.terms import FlatRows, Rows, Terms
     from lrm.domain import Domain
     from lrm.maps.products.combine import Product
-    from lrm.workload import Derived, LabelBlock, Method, Step
 
 Vectors = tuple[tuple[int, bytes], ...]
 Key = tuple[tuple[int, ...], tuple[tuple[float, Vectors], ...]]

@@ -345,3 +345,41 @@ def over_rows(item: Expr, where: tuple[Expr, ...]) -> Expr:
         return None
 
     return item.mapped(put)
+
+
+def side_by_side(
+    left: Answers, two: Answers, right_env: Env, null: tuple[Expr, ...], *, keep_left: bool
+) -> Answers:
+    """Answers with the same groups, side by side.
+
+    Conditions on groups decide which groups there are: those of both sides, or of the left one
+    in a LEFT JOIN. Other conditions become FILTERs; where they differ, which groups both sides
+    have is not known. ``null`` are conditions that no group is of NULL, which equals no NULL.
+    """
+    sides = []
+    for each, extra in ((left, () if keep_left else null), (two, null)):
+        # NULL equals no NULL; a window adds up its group all the same.
+        where = each.where if each.windows else (*each.where, *extra)
+        later = (*each.later, *extra) if each.windows else each.later
+        sides.append((where, later))
+    over = left.windows or two.windows
+    if set(sides[0][0]) == set(sides[1][0]) and set(sides[0][1]) == set(sides[1][1]):
+        where, later = sides[0]
+        env = {**left.env, **right_env}
+        return replace(left, where=where, later=later, env=env, windows=over)
+    parts = [(*where, *later) for where, later in sides]
+    rest = [tuple(p for p in some if not of_groups(p, left.keys)) for some in parts]
+    groups = [tuple(p for p in some if of_groups(p, left.keys)) for some in parts]
+    mine = sides[0][0] if over else rest[0]
+    right_conditions = sides[1][0] if over or keep_left else rest[1]
+    group_conditions = tuple(dict.fromkeys((*groups[0], *(() if keep_left else groups[1]))))
+    env = {key: over_rows(expr, mine) for key, expr in left.env.items()}
+    env |= {key: over_rows(expr, right_conditions) for key, expr in right_env.items()}
+    return replace(
+        left,
+        where=() if over else group_conditions,
+        later=group_conditions if over else (),
+        env=env,
+        windows=over,
+        joined=left.joined or two.joined or set(rest[0]) != set(rest[1]),
+    )

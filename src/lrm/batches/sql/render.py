@@ -20,8 +20,6 @@ def shown(node: Expr) -> str:
 def render(node: Expr, names: Names = lambda _: None) -> str:
     """Write an expression in DuckDB's SQL.
 
-    Examples
-    --------
     >>> either = ir.Or((ir.Boolean(True), ir.Not(ir.Boolean(False))))
     >>> render(ir.And((either, ir.Binary("<", ir.Column("t", "x"), ir.Number("-1")))))
     '(TRUE OR (NOT FALSE)) AND (x < (-1))'

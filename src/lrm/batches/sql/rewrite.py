@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql import plan as rel
@@ -41,13 +41,11 @@ from lrm.batches.sql.plan import (
     has_window,
     of_groups,
     over_rows,
+    side_by_side,
 )
 from lrm.batches.sql.refusals import refuse
 from lrm.batches.sql.render import shown
-from lrm.domain import Dates
-
-if TYPE_CHECKING:
-    from lrm.domain import Domain
+from lrm.domain import Dates, Domain
 
 _ADD_UP = "add up groups: SUM(COUNT(*)) OVER (…) beside GROUP BY"
 _ONE = "a subquery in an expression must have one aggregate and no groups"
@@ -159,10 +157,9 @@ class _Rules:
 
     def named(self, plan: rel.Named) -> Relation:
         inner = self.of(plan.input)
+        env = {(plan.alias, item.name): item.expr for item in inner.items}
         if isinstance(inner, Rows):
-            env = {(plan.alias, inner_item.name): inner_item.expr for inner_item in inner.items}
             return Rows(inner.where, (), env)
-        env = {(plan.alias, inner_item.name): inner_item.expr for inner_item in inner.items}
         return replace(inner, items=(), env=env, sums=False)
 
     def lookup_join(self, plan: rel.LookupJoin) -> Relation:
@@ -408,47 +405,10 @@ class _Rules:
         if compared != groups:
             feature = "JOIN of answers by some of their groups"
             raise refuse("join", feature, "name all of them", at=plan.at)
-        return self._beside(left_answers, two, right_env, plan)
-
-    def _beside(
-        self, left_answers: Answers, two: Answers, right_env: Env, plan: rel.JoinAnswers
-    ) -> Answers:
-        """Answers with the same groups, side by side.
-
-        Conditions on groups decide which groups there are: those of both sides, or of the left one
-        in a LEFT JOIN. Other conditions become FILTERs; where they differ, which groups both sides
-        have is not known.
-        """
         null = tuple(
             ir.Not(ir.IsNull(key)) for key in left_answers.sets[0] if self._may_be_null(key)
         )
-        sides = []
-        for each, extra in ((left_answers, () if plan.left else null), (two, null)):
-            # NULL equals no NULL; a window adds up its group all the same.
-            where = each.where if each.windows else (*each.where, *extra)
-            later = (*each.later, *extra) if each.windows else each.later
-            sides.append((where, later))
-        over = left_answers.windows or two.windows
-        if set(sides[0][0]) == set(sides[1][0]) and set(sides[0][1]) == set(sides[1][1]):
-            where, later = sides[0]
-            env = {**left_answers.env, **right_env}
-            return replace(left_answers, where=where, later=later, env=env, windows=over)
-        parts = [(*where, *later) for where, later in sides]
-        rest = [tuple(p for p in some if not of_groups(p, left_answers.keys)) for some in parts]
-        groups = [tuple(p for p in some if of_groups(p, left_answers.keys)) for some in parts]
-        mine = sides[0][0] if over else rest[0]
-        right_conditions = sides[1][0] if over or plan.left else rest[1]
-        group_conditions = tuple(dict.fromkeys((*groups[0], *(() if plan.left else groups[1]))))
-        env = {key: over_rows(expr, mine) for key, expr in left_answers.env.items()}
-        env |= {key: over_rows(expr, right_conditions) for key, expr in right_env.items()}
-        return replace(
-            left_answers,
-            where=() if over else group_conditions,
-            later=group_conditions if over else (),
-            env=env,
-            windows=over,
-            joined=left_answers.joined or two.joined or set(rest[0]) != set(rest[1]),
-        )
+        return side_by_side(left_answers, two, right_env, null, keep_left=plan.left)
 
     def _may_be_null(self, key: Expr) -> bool:
         """Whether a group may be that of NULL, as far as its form tells."""

@@ -5,16 +5,16 @@ HAVING, ranks, ORDER BY and LIMIT choose among noisy answers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql.answers import Answer, Compiled, Grouped, Weighted
 from lrm.batches.sql.atoms import undivided
 from lrm.batches.sql.cells import Cells
-from lrm.batches.sql.expr import COMPARISONS, Expr
+from lrm.batches.sql.expr import COMPARISONS, OPPOSITES, Expr
 from lrm.batches.sql.forms import middle, sums_bins
 from lrm.batches.sql.formulas import asked, number
 from lrm.batches.sql.groups import (
@@ -28,7 +28,7 @@ from lrm.batches.sql.groups import (
     note_groups,
 )
 from lrm.batches.sql.inputs import DerivedAnswer, QuantileAnswer
-from lrm.batches.sql.plan import Answers, total_label
+from lrm.batches.sql.plan import Answers, UnionAll, total_label
 from lrm.batches.sql.refusals import AGGREGATES, fail, refuse
 from lrm.batches.sql.render import shown
 from lrm.batches.sql.statistics import Asked, Leaf, Size
@@ -39,11 +39,6 @@ from lrm.domain import Numbers
 from lrm.errors import SqlError
 from lrm.workload import Column, Statement
 from lrm.workload.display import Bound, Display, OrderKey, Rank
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from lrm.batches.sql.plan import Answers, UnionAll
 
 AnyAnswer = Answer | DerivedAnswer | QuantileAnswer
 """An answer of a statement: linear, or computed from linear ones."""
@@ -236,7 +231,6 @@ class Select:
         return compiled, row_truth
 
 
-_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
 _MOST_CLAUSES = 64
 _HAVING = "HAVING compares aggregates with numbers; write other conditions in WHERE"
 _ORDER = "order by answers or by columns of GROUP BY"
@@ -441,4 +435,4 @@ def _compared(node: Expr, *, negated: bool = False) -> list[Clause]:  # noqa: C9
 def _bound(node: Expr, operation: str, value: float, negated: bool) -> tuple[Expr, str, float]:
     if not node.has(ir.Aggregate, ir.Window):
         raise refuse("display", f"HAVING with {shown(node)}", _HAVING, node)
-    return node, _OPPOSITE[operation] if negated else operation, value
+    return node, OPPOSITES[operation] if negated else operation, value

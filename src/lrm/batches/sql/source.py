@@ -19,18 +19,15 @@ import logging
 import re
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlglot
-from sqlglot import TokenType
+from sqlglot import Token, TokenType
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, SqlglotError
 
 from lrm.batches.sql.refusals import AGGREGATES, TOO_DEEP, refuse
 from lrm.errors import SqlError
-
-if TYPE_CHECKING:
-    from sqlglot import Token
 
 # sqlglot logs a warning where it falls back to an opaque command, which is refused here anyway.
 logging.getLogger("sqlglot").addHandler(logging.NullHandler())

@@ -10,7 +10,7 @@ attribute.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -24,8 +24,6 @@ from lrm.maps.products.combine import MANY_PRODUCTS, Product
 from lrm.spelling import how_many
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from lrm.batches.sql.cells import Cells
 
 MAX_ENTRIES = 1 << 20
@@ -230,8 +228,6 @@ def decompose(table: Table) -> list[Vectors]:
     the weights are whole numbers, the table may also be a constant less a few products:
     ``a OR b OR c`` is 1 − (not a)(not b)(not c).
 
-    Examples
-    --------
     >>> either = np.array([[1.0, 1.0], [1.0, 0.0]])
     >>> for coefficient, vectors in decompose(Table((0, 1), either)):
     ...     print(coefficient, {axis: vector.tolist() for axis, vector in vectors.items()})

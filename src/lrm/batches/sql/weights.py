@@ -14,7 +14,7 @@ import numpy as np
 
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql.atoms import TRUE, represented
-from lrm.batches.sql.cells import Cut
+from lrm.batches.sql.cells import Cells, Cut
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.forms import Form, linear_form, reads_bins
 from lrm.batches.sql.formulas import factor, is_linear, number
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from lrm.batches.sql.cells import Cells
 
 Moment = Literal["value", "square", "size", "binning", "presence"]
 """What is added up of an expression: ``size`` is how far it is from 0 at most."""

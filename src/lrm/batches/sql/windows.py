@@ -6,7 +6,7 @@ groups, empty or not. What they need to know of the groups is public.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,15 +20,12 @@ from lrm.batches.sql.refusals import ADVICE, refuse
 from lrm.batches.sql.render import shown
 from lrm.batches.sql.tables import Weighed
 from lrm.batches.terms import Rows
-from lrm.domain import Dates, Integers, SteppedAttribute
+from lrm.domain import Attribute, Dates, Domain, Integers, SteppedAttribute
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     from lrm.batches.sql.groups import GroupingSet, Keys
-    from lrm.domain import Attribute, Domain
 
 
 @dataclass(frozen=True, eq=False)

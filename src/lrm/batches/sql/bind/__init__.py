@@ -80,9 +80,6 @@ class Binder:
 
     # literals and names
 
-    def _column(self, node: exp.Expr) -> Expr:
-        return self.scope.column(node)
-
     def _literal(self, node: exp.Expr) -> Expr:
         text, at = str(node.this), node.meta.get("start")
         if node.is_string:
@@ -92,12 +89,6 @@ class Binder:
                 f"expected a number such as 12 or 0.5, got {text[:40]}", code="constant", at=at
             )
         return ir.Number(text, at=at)
-
-    def _boolean(self, node: exp.Expr) -> Expr:
-        return ir.Boolean(bool(node.this), at=node.meta.get("start"))
-
-    def _null(self, node: exp.Expr) -> Expr:
-        return ir.Null(at=node.meta.get("start"))
 
     def _paren(self, node: exp.Expr) -> Expr:
         only(node, "this")
@@ -274,17 +265,14 @@ class Binder:
         only(node, "this")
         return self.scope.among(None, node)
 
-    def _subquery(self, node: exp.Expr) -> Expr:
-        return self.scope.scalar(node)
-
 
 _KINDS: dict[type[exp.Expr], Callable[..., Expr]] = {
     **functions.FUNCTIONS,
     **aggregates.FUNCTIONS,
-    exp.Column: Binder._column,
+    exp.Column: lambda bind, node: bind.scope.column(node),
     exp.Literal: Binder._literal,
-    exp.Boolean: Binder._boolean,
-    exp.Null: Binder._null,
+    exp.Boolean: lambda _, node: ir.Boolean(bool(node.this), at=node.meta.get("start")),
+    exp.Null: lambda _, node: ir.Null(at=node.meta.get("start")),
     exp.Paren: Binder._paren,
     exp.Neg: Binder._negative,
     **dict.fromkeys(_BINARY, Binder._binary),
@@ -301,6 +289,6 @@ _KINDS: dict[type[exp.Expr], Callable[..., Expr]] = {
     exp.Case: Binder._case,
     exp.If: Binder._if,
     exp.Nvl2: Binder._either,
-    exp.Subquery: Binder._subquery,
+    exp.Subquery: lambda bind, node: bind.scope.scalar(node),
 }
 """What each kind of node is built by."""

@@ -20,7 +20,7 @@ from lrm.batches.sql.statistics import STATISTICS
 if TYPE_CHECKING:
     from lrm.batches.sql.bind import Binder
 
-NAMES = ("SUM", *STATISTICS)
+NAMES = ("SUM", "MODE", *STATISTICS)
 """Aggregates of one or two expressions, as SQL names them."""
 
 _QUANTILES: dict[type[exp.Expr], str] = {
@@ -92,14 +92,6 @@ def aggregate(bind: Binder, node: exp.Expr) -> Expr:
         raise refuse("aggregate", f"{name}(DISTINCT …)", DISTINCT, at=place(node))
     args = tuple(map(bind.expr, inner))
     return ir.Aggregate(name, args, at=bind.at(node, *args))
-
-
-def _mode(bind: Binder, node: exp.Expr) -> Expr:
-    only(node, "this")
-    if node.this is None:
-        raise refuse("aggregate", "MODE without an expression", AGGREGATES, at=place(node))
-    this = bind.expr(node.this)
-    return ir.Aggregate("MODE", (this,), at=bind.at(node, this))
 
 
 def _median(bind: Binder, node: exp.Expr) -> Expr:
@@ -285,7 +277,6 @@ FUNCTIONS: dict[type[exp.Expr], Callable[[Binder, exp.Expr], Expr]] = {
     exp.Count: _count,
     exp.CountIf: _count_if,
     exp.Median: _median,
-    exp.Mode: _mode,
     exp.Bracket: _bracket,
     exp.WithinGroup: _within,
     exp.Filter: _filter,

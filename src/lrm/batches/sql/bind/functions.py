@@ -43,6 +43,8 @@ _CALLS: dict[type[exp.Expr], tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     exp.Nullif: ("NULLIF", ("this", "expression"), ()),
     exp.Repeat: ("REPEAT", ("this", "times"), ()),
     exp.ConcatWs: ("CONCAT_WS", ("expressions",), ("safe", "coalesce", "flatten")),
+    # CASE may compare it with 1, to label the rows of totals.
+    exp.Grouping: ("GROUPING", ("expressions",), ()),
     exp.Replace: ("REPLACE", ("this", "expression", "replacement"), ()),
     exp.RegexpReplace: (
         "REGEXP_REPLACE",
@@ -303,13 +305,6 @@ def _parsed_date(bind: Binder, node: exp.Expr) -> Expr:
     return _written(bind, node)
 
 
-def _grouping(bind: Binder, node: exp.Expr) -> Expr:
-    """``GROUPING(a)``, which CASE may compare with 1 to label the rows of totals."""
-    only(node, "expressions")
-    args = _args(bind, node, ("expressions",))
-    return ir.Call("GROUPING", args, at=bind.at(node, *args))
-
-
 def _pad(bind: Binder, node: exp.Expr) -> Expr:
     only(node, "this", "expression", "fill_pattern", "is_left")
     args = _args(bind, node, ("this", "expression", "fill_pattern"))
@@ -445,7 +440,6 @@ FUNCTIONS: dict[type[exp.Expr], Callable[[Binder, exp.Expr], Expr]] = {
     exp.TryCast: cast,
     exp.Convert: converted,
     exp.Pad: _pad,
-    exp.Grouping: _grouping,
     exp.DecodeCase: _decoded,
     exp.Elt: _picked,
     exp.SafeDivide: _safe_division,

@@ -20,12 +20,11 @@ from lrm.batches.sql.build.joins import Known
 from lrm.batches.sql.build.pivots import pivot_statement
 from lrm.batches.sql.plan import items_of
 from lrm.batches.sql.refusals import refuse
-from lrm.batches.sql.source import DUCKDB, OTHERS, parsed
+from lrm.batches.sql.source import DUCKDB, OTHERS, Chunk, parsed
 from lrm.errors import SqlError
 
 if TYPE_CHECKING:
     from lrm.batches.sql.expr import Expr
-    from lrm.batches.sql.source import Chunk
     from lrm.domain import Domain
 
 _DEFAULT = frozenset({"main", "public", "default", "dbo"})

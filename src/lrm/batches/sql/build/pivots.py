@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot import exp
 
 from lrm.batches.sql.bind.scope import folded, only, place
 from lrm.batches.sql.refusals import refuse
-from lrm.domain import Categories
-
-if TYPE_CHECKING:
-    from lrm.domain import Domain
+from lrm.domain import Categories, Domain
 
 _ADVICE = "write one SUM(CASE WHEN … THEN … END) per column"
 
