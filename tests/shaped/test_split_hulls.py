@@ -76,9 +76,11 @@ def test_exact_norms_and_solutions():
             assert isinstance(exact, Fraction)
             wanted = norms_by_program(points.astype(float), vector[None].astype(float))[0]
             assert float(exact) == pytest.approx(wanted, abs=1e-7)
-    d, solution = solve_exactly([[0, 2], [3, 1]], [[4], [5]])
-    assert [Fraction(int(x), d) for x in solution[:, 0]] == [1, 2]
-    assert solve_exactly([[1, 2], [2, 4]], [[1], [1]])[0] == 0
+    matrices = np.array([[[0, 2], [3, 1]], [[1, 2], [2, 4]], [[2, 1], [4, 3]]])
+    dets, solutions = solve_exactly(matrices, np.array([[[4], [5]], [[1], [1]], [[1], [1]]]))
+    assert [abs(d) for d in dets] == [6, 0, 2]
+    assert [Fraction(int(x), dets[0]) for x in solutions[0, :, 0]] == [1, 2]
+    assert [Fraction(int(x), dets[2]) for x in solutions[2, :, 0]] == [1, -1]
 
 
 def test_degenerate_vectors_have_exact_norms():

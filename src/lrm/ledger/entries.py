@@ -248,13 +248,7 @@ def check_head(history: History, expected: str) -> None:
 
 def promise_text(privacy: Privacy) -> str:
     """Spell a guarantee as a history keeps it."""
-    match privacy:
-        case PureDP():
-            return f"epsilon={privacy.epsilon}"
-        case ZCDP():
-            return f"rho={privacy.rho}"
-        case ApproxDP():
-            return f"epsilon={privacy.epsilon}, delta={privacy.delta}"
+    return ", ".join(f"{name}={amount}" for name, amount in privacy.amounts.items())
 
 
 def _exact(text: str) -> Fraction:

@@ -92,11 +92,9 @@ def upward_float(value: Fraction) -> float:
     """
     try:
         nearest = float(value)
+        above = nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
     except OverflowError:
-        raise BudgetError(
-            "a noise scale must fit a float64, but it is above 1.8e308; spend more or scale down"
-        ) from None
-    above = nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+        above = math.inf
     if math.isinf(above):
         raise BudgetError(
             "a noise scale must fit a float64, but it is above 1.8e308; spend more or scale down"
@@ -113,7 +111,12 @@ def format_amount(value: Fraction) -> str:
     if 10**_MOST_DECIMALS % value.denominator:
         return str(value)
     # Decimal's usual 28 digits would round an amount of many digits on both sides of the point.
-    return f"{_EXACT.divide(Decimal(value.numerator), Decimal(value.denominator)):f}"
+    return f"{decimal_of(value, _EXACT):f}"
+
+
+def decimal_of(value: Fraction, context: Context) -> Decimal:
+    """The quotient of an exact amount, rounded as a context says."""
+    return context.divide(Decimal(value.numerator), Decimal(value.denominator))
 
 
 def check_exact(value: Fraction, name: str, least: Fraction, most: Fraction) -> None:
@@ -200,8 +203,7 @@ def spell_amount(value: Fraction, rounding: Literal["nearest", "up", "down"] = "
     exact = format_amount(value)
     if len(exact) <= _SHORT and not exact.startswith("0.0000"):
         return exact
-    context = Context(prec=_DIGITS, rounding=_DIRECTIONS[rounding])
-    rounded = context.divide(Decimal(value.numerator), Decimal(value.denominator))
+    rounded = decimal_of(value, Context(prec=_DIGITS, rounding=_DIRECTIONS[rounding]))
     # A float64 holds six digits of a decimal, and gives them back.
     short = f"{float(rounded):.{_DIGITS}g}"
     return short if Fraction(rounded) == value else f"≈{short}"

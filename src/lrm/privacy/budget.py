@@ -18,6 +18,7 @@ from lrm.privacy.amounts import (
     MOST_AMOUNT,
     Amount,
     check_exact,
+    decimal_of,
     equation,
     format_amount,
     parse_amount,
@@ -311,7 +312,7 @@ def epsilon_for(rho: Fraction, delta: Fraction) -> Fraction:
     excess = _root(lambda t: t * t * slope + math.log1p(t) + log_delta)
     alpha, rest, size = _terms(excess, delta)
     with localcontext(_CONTEXT):
-        paid = _decimal(rho) * alpha
+        paid = decimal_of(rho, _CONTEXT) * alpha
         epsilon = paid + rest + (paid + size) * _SLACK
     return max(_rounded(epsilon, ROUND_CEILING), LEAST_AMOUNT)
 
@@ -336,10 +337,11 @@ def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
 
     alpha, rest, size = _terms(_root(too_private), delta)
     with localcontext(_CONTEXT):
-        paid = _decimal(epsilon) - rest - (_decimal(epsilon) + size) * _SLACK
+        amount = decimal_of(epsilon, _CONTEXT)
+        paid = amount - rest - (amount + size) * _SLACK
         rho = _rounded(paid / alpha, ROUND_FLOOR)
     while rho >= LEAST_RHO and epsilon_for(rho, delta) > epsilon:
-        rho = _rounded(_decimal(rho * (1 - _STEP)), ROUND_FLOOR)
+        rho = _rounded(decimal_of(rho * (1 - _STEP), _CONTEXT), ROUND_FLOOR)
     if rho < LEAST_RHO:
         raise BudgetError(
             f"epsilon {spell(epsilon)} with delta {spell(delta)} allows less rho than can be "
@@ -366,10 +368,6 @@ def zcdp_of(privacy: Privacy) -> ZCDP:
     raise BudgetError("Gaussian noise is not pure differential privacy; give rho, or delta")
 
 
-def _decimal(value: Fraction) -> Decimal:
-    return _CONTEXT.divide(Decimal(value.numerator), Decimal(value.denominator))
-
-
 def _terms(excess: float, delta: Fraction) -> tuple[Decimal, Decimal, Decimal]:
     """Return alpha, the terms of epsilon without rho, and a bound on their size.
 
@@ -379,7 +377,7 @@ def _terms(excess: float, delta: Fraction) -> tuple[Decimal, Decimal, Decimal]:
     with localcontext(_CONTEXT):
         alpha = 1 + Decimal(excess)
         over = alpha - 1
-        tail = -(alpha * _decimal(delta)).ln() / over
+        tail = -(alpha * decimal_of(delta, _CONTEXT)).ln() / over
         bonus = (over / alpha).ln()
         return alpha, tail + bonus, abs(tail) + abs(bonus)
 

@@ -27,6 +27,8 @@ from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 
+from lrm.privacy.amounts import decimal_of
+
 __all__ = ["SPREAD", "delta_bound", "keeps", "largest_rho"]
 
 SPREAD = 4
@@ -79,8 +81,8 @@ def delta_bound(rho: Fraction, epsilon: Fraction) -> Fraction:
     """
     with localcontext(_CONTEXT):
         # Both errors, of the root and of ε/μ, are far below those that are added at the end.
-        mu = (2 * _decimal(rho)).sqrt()
-        ratio = _decimal(epsilon) / mu
+        mu = (2 * decimal_of(rho, _CONTEXT)).sqrt()
+        ratio = decimal_of(epsilon, _CONTEXT) / mu
         a, b = mu / 2 - ratio, mu / 2 + ratio
         if a > _FAR:
             return Fraction(1)
@@ -113,10 +115,6 @@ def largest_rho(epsilon: Fraction, delta: Fraction, known: Fraction, most: Fract
     while high < most and keeps(high, epsilon, delta):
         low, high = high, min(2 * high, most)
     while high - low > low * _STEP:
-        middle = Fraction(_SHORT.plus(_decimal((low + high) / 2)))
+        middle = Fraction(_SHORT.plus(decimal_of((low + high) / 2, _CONTEXT)))
         low, high = (middle, high) if keeps(middle, epsilon, delta) else (low, middle)
     return low
-
-
-def _decimal(value: Fraction) -> Decimal:
-    return _CONTEXT.divide(Decimal(value.numerator), Decimal(value.denominator))

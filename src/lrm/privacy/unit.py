@@ -79,9 +79,12 @@ class PrivacyUnit:
         """
         if self.column is None and self.max_rows == 1:
             return "one row"
-        rows = "1 row" if self.max_rows == 1 else f"{self.max_rows:,} rows"
         person = "one person" if self.column is None else f"one person (column {self.column!r})"
-        return f"{person} with at most {rows}"
+        return f"{person} with at most {self._rows}"
+
+    @property
+    def _rows(self) -> str:
+        return "1 row" if self.max_rows == 1 else f"{self.max_rows:,} rows"
 
     @property
     def change(self) -> str:
@@ -101,15 +104,14 @@ class PrivacyUnit:
     def limit(self) -> str | None:
         """What the limit of rows per person means for answers, where a column enforces it.
 
-        >>> PrivacyUnit("patient_id", 3).limit.partition(",")[0]
-        'at most 3 rows of each person are counted'
+        >>> PrivacyUnit("patient_id", 1).limit.partition(",")[0]
+        'at most 1 row of each person are counted'
         """
         if self.column is None:
             return None
-        rows = "1 row" if self.max_rows == 1 else f"{self.max_rows:,} rows"
         return (
-            f"at most {rows} of each person are counted, chosen at random, and rows without a "
-            f"person in column {self.column!r} are not; intervals do not cover what is left out"
+            f"at most {self._rows} of each person are counted, chosen at random, and rows without "
+            f"a person in column {self.column!r} are not; intervals do not cover what is left out"
         )
 
     @property

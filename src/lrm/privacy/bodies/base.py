@@ -44,11 +44,6 @@ class Body(ABC):
         """Number of measured integers."""
 
     @property
-    def dimension(self) -> int:
-        """Dimension of the space that the body spans."""
-        return self.size
-
-    @property
     def variables(self) -> int:
         """Number of exponential variables of a draw."""
         return self.size

@@ -102,6 +102,13 @@ class Exponentials:
         self._refine_zeros()
         self._bound()
 
+    def bounds(self, terms: Terms) -> tuple[int, int]:
+        """The ends of the interval of ``Σ w·E``, as multiples of 2^−precision."""
+        low, high = self.low, self.high
+        least = sum(w * (low[i] if w > 0 else high[i]) for i, w in terms)
+        most = sum(w * (high[i] if w > 0 else low[i]) for i, w in terms)
+        return least, most
+
     def _refine_zeros(self) -> None:
         """Draw more digits while all of those of a variable are 0: its logarithm has no bound."""
         while not all(self._uniforms):
@@ -158,13 +165,11 @@ def round_sums(
 
 def _rounded(sums: Sequence[Terms], variables: Exponentials, scale: Fraction) -> list[int] | None:
     """The rounded sums; None where an interval contains a boundary between two integers."""
-    low, high = variables.low, variables.high
     top, bottom = 2 * scale.numerator, 2 * scale.denominator << variables.precision
     half = bottom // 2
     rounded_sums = []
     for terms in sums:
-        least = sum(w * (low[i] if w > 0 else high[i]) for i, w in terms)
-        most = sum(w * (high[i] if w > 0 else low[i]) for i, w in terms)
+        least, most = variables.bounds(terms)
         first = (top * least + half) // bottom
         if first != (top * most + half) // bottom:
             return None

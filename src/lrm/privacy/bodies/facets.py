@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 from lrm.errors import WorkloadError
 from lrm.privacy.bodies.base import Body, Floats, Integers
 from lrm.privacy.bodies.drawing import SYSTEM, Bits, below, choose, round_sums
+from lrm.privacy.bodies.gauges import solve_exactly
 
 __all__ = ["MOST_DIMENSIONS", "MOST_FACETS", "Facets"]
 
@@ -360,32 +361,6 @@ def _solve_facets(corners: Integers) -> _Normals:
 
 
 def _exact_normals(corners: Integers) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Determinants d and whole numbers t with ``V_F·(t/d) = 1``, for many facets at a time.
-
-    Elimination without fractions (Bareiss): every division is exact. Where a pivot is 0, the rows
-    of that facet alone are exchanged, which changes the sign of its d and t together.
-    """
-    count, k, _ = corners.shape
-    table = np.empty((count, k, k + 1), dtype=object)
-    table[:, :, :k] = corners
-    table[:, :, k] = 1
-    before = np.ones(count, dtype=object)
-    for step in range(k):
-        pivots = table[:, step, step]
-        for f in np.flatnonzero(pivots == 0).tolist():
-            other = next((r for r in range(step + 1, k) if table[f, r, step] != 0), None)
-            if other is None:
-                return np.zeros(count, dtype=object), np.zeros((count, k), dtype=object)
-            table[f, [step, other]] = table[f, [other, step]]
-        pivots = table[:, step, step].copy()
-        for row in range(k):
-            if row != step:
-                left = table[:, row, step].copy()
-                table[:, row, step:] = (
-                    pivots[:, None] * table[:, row, step:] - left[:, None] * table[:, step, step:]
-                ) // before[:, None]
-                if row < step:
-                    table[:, row, row] = pivots
-        before = pivots
-    # Gauss and Jordan: every diagonal entry is the determinant now.
-    return before, table[:, :, k]
+    """Determinants d, up to their signs, and whole numbers t with ``V_F·(t/d) = 1``."""
+    dets, numerators = solve_exactly(corners, np.ones((*corners.shape[:2], 1), dtype=np.int64))
+    return dets, numerators[:, :, 0]

@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg as la
@@ -46,8 +45,7 @@ SLACK = 1.0 + 2.0**-40
 """For the rounding errors of bounds themselves."""
 
 
-@dataclass(frozen=True, eq=False)
-class Bases:
+class Bases(NamedTuple):
     """Bases for many vectors u, in float64: of least Σλ, or good enough for a decision.
 
     Parameters
@@ -90,12 +88,7 @@ def minimise(points: Floats, vectors: Floats, *, undecided_only: bool = False) -
         _minimise(points, vectors[start : start + size], undecided_only=undecided_only)
         for start in range(0, len(vectors), size)
     ]
-    return Bases(
-        np.concatenate([part.members for part in parts]),
-        np.concatenate([part.weights for part in parts]),
-        np.concatenate([part.signs for part in parts]),
-        np.concatenate([part.planes for part in parts]),
-    )
+    return Bases(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _minimise(points: Floats, vectors: Floats, *, undecided_only: bool) -> Bases:
@@ -193,28 +186,37 @@ def decide(points: Floats, vectors: Floats, errors: Floats, unit_norms: Floats) 
 
 
 def solve_exactly(
-    matrix: Sequence[Sequence[int]], right: Sequence[Sequence[int]]
-) -> tuple[int, NDArray[Any]]:
-    """A whole number d and whole numbers X with ``matrix·(X/d) = right``; d is 0 if there are none.
+    matrices: NDArray[Any], rights: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Whole numbers d and X with ``matrix·(X/d) = right``, for many at a time.
 
-    Elimination without fractions (Bareiss): every division is exact.
+    Where a matrix is singular, d is 0. Otherwise |d| is its determinant.
+
+    Elimination without fractions (Bareiss): every division is exact. Where a pivot is 0, the rows
+    of that matrix alone are exchanged, which changes the sign of its d and X together.
     """
-    k = len(matrix)
-    table = np.empty((k, k + len(right[0])), dtype=object)
-    table[:, :k] = [[int(x) for x in row] for row in matrix]
-    table[:, k:] = [[int(x) for x in row] for row in right]
-    before = 1
+    count, k, _ = matrices.shape
+    table = np.concatenate([matrices, rights], axis=2).astype(object)
+    before, regular = np.ones(count, dtype=object), np.ones(count, dtype=np.int64)
     for step in range(k):
-        other = next((r for r in range(step, k) if table[r, step] != 0), None)
-        if other is None:
-            return 0, table[:, k:]
-        table[[step, other]] = table[[other, step]]
-        pivot = table[step, step]
+        for f in np.flatnonzero(table[:, step, step] == 0).tolist():
+            other = next((r for r in range(step + 1, k) if table[f, r, step] != 0), None)
+            if other is None:
+                table[f], regular[f] = np.eye(k, table.shape[2], dtype=object) * before[f], 0
+            else:
+                table[f, [step, other]] = table[f, [other, step]]
+        pivots = table[:, step, step].copy()
         for row in range(k):
             if row != step:
-                table[row] = (pivot * table[row] - table[row, step] * table[step]) // before
-        before = pivot
-    return int(before), table[:, k:]
+                left = table[:, row, step].copy()
+                table[:, row, step:] = (
+                    pivots[:, None] * table[:, row, step:] - left[:, None] * table[:, step, step:]
+                ) // before[:, None]
+                if row < step:
+                    table[:, row, row] = pivots
+        before = pivots
+    # Gauss and Jordan: every diagonal entry is the determinant now.
+    return before * regular, table[:, :, k:]
 
 
 def exact_norm(points: Integers, vector: Sequence[int]) -> Fraction:
@@ -229,18 +231,18 @@ def exact_norm(points: Integers, vector: Sequence[int]) -> Fraction:
     start = np.array([[float(Fraction(x, max(map(abs, vector)))) for x in vector]])
     members = minimise(points / size, start).members[0]
     exact_points = points.astype(object)
-    if not solve_exactly(exact_points[members].tolist(), [[0]] * len(vector))[0]:
+    if not _solution(exact_points[members], [0] * len(vector)):
         members = _independent(exact_points)  # float64 took dependent points
     signs = dict.fromkeys(members.tolist(), 1)
     while True:
         members = sorted(signs)
-        corners = [[signs[i] * x for x in exact_points[i]] for i in members]
-        weights = _solution(_transposed(corners), vector)
+        corners = np.array([exact_points[i] * signs[i] for i in members])
+        weights = _solution(corners.T, vector)
         wrong = [i for i, weight in zip(members, weights, strict=True) if weight < 0]
         if wrong:
             signs |= {i: -signs[i] for i in wrong}
             continue
-        d, normal = solve_exactly(corners, [[1]] * len(corners))
+        (d,), (normal,) = solve_exactly(corners[None], np.ones((1, len(corners), 1), dtype=int))
         products = exact_points @ normal[:, 0]
         # The first point beyond the plane enters, and of equal ratios the first leaves (Bland):
         # so no basis comes twice.
@@ -248,7 +250,7 @@ def exact_norm(points: Integers, vector: Sequence[int]) -> Fraction:
         if enter is None:
             return sum(weights, Fraction(0))
         side = 1 if (products[enter] > 0) == (d > 0) else -1
-        column = _solution(_transposed(corners), [side * x for x in exact_points[enter]])
+        column = _solution(corners.T, side * exact_points[enter])
         leave = min(
             (weight / rate, i)
             for i, weight, rate in zip(members, weights, column, strict=True)
@@ -275,10 +277,7 @@ def _independent(points: NDArray[Any]) -> Integers:
     return np.array(chosen)
 
 
-def _solution(matrix: Sequence[Sequence[int]], right: Sequence[int]) -> list[Fraction]:
-    d, solution = solve_exactly(matrix, [[x] for x in right])
-    return [Fraction(int(x), d) for x in solution[:, 0]]
-
-
-def _transposed(matrix: Sequence[Sequence[int]]) -> list[list[int]]:
-    return [list(column) for column in zip(*matrix, strict=True)]
+def _solution(matrix: NDArray[Any], right: Sequence[int] | NDArray[Any]) -> list[Fraction]:
+    """The x with ``matrix·x = right``; empty if the matrix is singular."""
+    (d,), solutions = solve_exactly(matrix[None], np.array(right, dtype=object)[None, :, None])
+    return [Fraction(int(x), int(d)) for x in solutions[0, :, 0]] if d else []

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg as la
@@ -72,8 +73,7 @@ class Sample:
     effective: float
 
 
-@dataclass(frozen=True, eq=False)
-class _Met:
+class _Met(NamedTuple):
     """Facets by the signed numbers of their vertices (from 1), planes, logarithms of weights."""
 
     facets: Integers
@@ -81,11 +81,7 @@ class _Met:
     logarithms: Floats
 
     def and_more(self, more: _Met) -> _Met:
-        return _Met(
-            np.concatenate([self.facets, more.facets]),
-            np.concatenate([self.planes, more.planes]),
-            np.concatenate([self.logarithms, more.logarithms]),
-        )
+        return _Met(*map(np.concatenate, zip(self, more, strict=True)))
 
     def sample(self, points: Floats, rng: np.random.Generator) -> Sample:
         """Moments, and a direction for each facet."""

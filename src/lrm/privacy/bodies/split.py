@@ -120,14 +120,9 @@ class _Point:
 
     def bounds(self) -> tuple[list[tuple[int, int]], tuple[int, int]]:
         """Intervals around ``Σ E_i·v_i`` and ``Σ E``, in units of 2^−precision."""
-        low, high = self.variables.low, self.variables.high
-        intervals = []
-        for column in zip(*self.corners, strict=True):
-            terms = list(enumerate(column, start=1))
-            least = sum(w * (low[i] if w > 0 else high[i]) for i, w in terms)
-            most = sum(w * (high[i] if w > 0 else low[i]) for i, w in terms)
-            intervals.append((least, most))
-        return intervals, (sum(low), sum(high))
+        columns = zip(*self.corners, strict=True)
+        intervals = [self.variables.bounds(list(enumerate(w, start=1))) for w in columns]
+        return intervals, (sum(self.variables.low), sum(self.variables.high))
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,8 +194,8 @@ class SplitHull(Body):
         if np.linalg.matrix_rank(scaled) < self.size:
             return [0.0]
         pivots = la.qr(scaled.T, mode="r", pivoting=True, check_finite=False)[1][: self.size]
-        unit = np.eye(self.size, dtype=int).tolist()
-        d, inverse = solve_exactly(self.points[pivots].T.tolist(), unit)
+        unit = np.eye(self.size, dtype=np.int64)
+        (d,), (inverse,) = solve_exactly(self.points[pivots].T[None], unit[None])
         if not d:
             return [0.0]
         sums = [sum(abs(int(x)) for x in column) for column in inverse.T]

@@ -70,10 +70,6 @@ class Groups(Body):
         return sum(body.size for body in self.bodies)
 
     @property
-    def dimension(self) -> int:
-        return sum(body.dimension for body in self.bodies)
-
-    @property
     def variables(self) -> int:
         return sum(body.variables for body in self.bodies)
 

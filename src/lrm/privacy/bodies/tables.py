@@ -103,10 +103,6 @@ class Tables(Body):
         return sum(self.sizes)
 
     @property
-    def dimension(self) -> int:
-        return sum(self.free) + self.has_total
-
-    @property
     def variables(self) -> int:
         return sum(self.free) + 2
 
