@@ -32,8 +32,6 @@ from typing import Any
 
 __all__ = ["main", "mutants"]
 
-_BODIES = ["shaped/test_bodies.py", "shaped/test_split_hulls.py"]
-
 TESTS = {
     "privacy/amounts.py": ["privacy/test_amounts.py"],
     "privacy/budget.py": ["privacy/test_budget.py"],
@@ -43,16 +41,16 @@ TESTS = {
     "privacy/noise.py": ["privacy/test_noise.py"],
     "privacy/shaped.py": ["shaped/test_shaped_noise.py"],
     "privacy/unit.py": ["privacy/test_unit.py"],
-    "privacy/bodies/base.py": ["shaped/test_replaced.py", *_BODIES],
-    "privacy/bodies/cube.py": ["shaped/test_replaced.py"],
-    "privacy/bodies/drawing.py": _BODIES,
-    "privacy/bodies/facets.py": _BODIES,
+    "privacy/bodies/base.py": ["shaped/test_bodies.py", "shaped/test_replaced.py"],
+    "privacy/bodies/cube.py": ["shaped/test_bodies.py", "shaped/test_replaced.py"],
+    "privacy/bodies/drawing.py": ["shaped/test_bodies.py"],
+    "privacy/bodies/facets.py": ["shaped/test_bodies.py"],
     "privacy/bodies/gauges.py": ["shaped/test_split_hulls.py"],
     "privacy/bodies/patterns.py": ["shaped/test_pattern_noise.py"],
     "privacy/bodies/sampling.py": ["shaped/test_split_hulls.py"],
     "privacy/bodies/split.py": ["shaped/test_split_hulls.py"],
-    "privacy/bodies/sums.py": _BODIES,
-    "privacy/bodies/tables.py": _BODIES,
+    "privacy/bodies/sums.py": ["shaped/test_bodies.py"],
+    "privacy/bodies/tables.py": ["shaped/test_bodies.py"],
     "ledger/core.py": [
         "ledger/test_ledger.py",
         "ledger/test_exactness.py::test_a_sum_can_always_be_spelled_out",
@@ -64,6 +62,15 @@ TESTS = {
     "ledger/store.py": ["ledger/test_ledger.py"],
 }
 """Module → the tests that are run against its mutants, quick ones first."""
+
+KEYWORDS = {
+    "ledger/postgres.py": "postgres",
+    "privacy/bodies/cube.py": "cube or replaced",
+    "privacy/bodies/facets.py": "facet or vertices or neighbour",
+    "privacy/bodies/sums.py": "groups",
+    "privacy/bodies/tables.py": "not facet and not split and not cube and not groups",
+}
+"""What the names of these tests contain; all but those of PostgreSQL for other modules."""
 
 PRELOADED = (
     "numpy scipy.linalg scipy.optimize scipy.sparse scipy.special scipy.stats opendp.prelude"
@@ -276,11 +283,10 @@ def _test_module(folder: Path, name: str, options: argparse.Namespace) -> None:
     every = list(mutants(text))
     drawn = sorted(random.Random(options.seed).sample(every, min(options.each, len(every))))  # noqa: S311
     tests = [str(path), *(f"tests/{test}" for test in TESTS[name])]  # its own examples first
+    tests += ["-k", KEYWORDS.get(name, "not postgres")]
     if name.endswith("postgres.py"):
         sys.path.append("tests/support")
         import_module("engines").postgres_url()  # one server for all children
-    else:
-        tests += ["-k", "not postgres"]
     inner = [mutant for mutant in drawn if _inside(text, mutant[0])]
     survivors.write_text("")
     forks = _Forks(name, [(0, "", text), *inner], survivors, options.seconds)
