@@ -65,10 +65,15 @@ TESTS = {
 
 KEYWORDS = {
     "ledger/postgres.py": "postgres",
-    "privacy/bodies/cube.py": "cube or replaced",
-    "privacy/bodies/facets.py": "facet or vertices or neighbour",
+    "privacy/bodies/base.py": "vertices or difference or yes",
+    "privacy/bodies/cube.py": "cube or difference",
+    "privacy/bodies/drawing.py": "drawing or below or order or intervals or digits or yes",
+    "privacy/bodies/facets.py": "facet or vertices",
+    "privacy/bodies/gauges.py": "gauges or norms or solutions or decisions",
+    "privacy/bodies/sampling.py": "sampling or simulated or weights",
+    "privacy/bodies/split.py": "exact_way or refused or gamma or digits or distinct",
     "privacy/bodies/sums.py": "groups",
-    "privacy/bodies/tables.py": "not facet and not split and not cube and not groups",
+    "privacy/bodies/tables.py": "tables or yes or mixed or one-way or total",
 }
 """What the names of these tests contain; all but those of PostgreSQL for other modules."""
 

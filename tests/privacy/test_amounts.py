@@ -83,6 +83,15 @@ def test_everything_else_is_refused_in_one_sentence(value):
         parse_amount(value, "epsilon")
 
 
+def test_zero_is_not_positive_and_a_hundred_digits_are_enough():
+    with pytest.raises(BudgetError, match="0 is not positive"):
+        parse_amount(0, "epsilon")
+    longest = Fraction(10**99 + 1, 10**100)
+    assert parse_amount(longest, "epsilon") == longest
+    with pytest.raises(BudgetError, match="at most 100 digits"):
+        parse_amount(Fraction(10**99, 10**100 + 1), "epsilon")
+
+
 @given(
     st.fractions() | st.floats(allow_nan=False, allow_infinity=False).map(Fraction),
     st.integers(0, 10**30),

@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from lrm.errors import BudgetError
+from lrm.privacy.amounts import LEAST_AMOUNT, MOST_AMOUNT
 from lrm.privacy.budget import (
+    LEAST_RHO,
+    MOST_RHO,
     ZCDP,
     ApproxDP,
     PureDP,
@@ -112,6 +115,14 @@ def test_the_ends_of_the_range_convert_or_say_why_not():
     assert epsilon_for(Fraction(1, 10**6), 1 - Fraction(1, 10**50)) >= Fraction(1, 10**12)
     with pytest.raises(BudgetError, match="raise epsilon or delta"):
         rho_for(Fraction(1, 10**12), Fraction(1, 10**60))
+    assert rho_of_pure(PureDP(LEAST_AMOUNT)).rho == LEAST_RHO
+    assert rho_of_pure(PureDP(MOST_AMOUNT)).rho == MOST_RHO
+    for rho in (LEAST_RHO / 2, MOST_RHO + 1, 0.1):
+        with pytest.raises(BudgetError, match=r"^rho must "):
+            epsilon_for(rho, Fraction(1, 2))
+    for epsilon in (LEAST_AMOUNT / 2, MOST_AMOUNT + 1, 0.1):
+        with pytest.raises(BudgetError, match=r"^epsilon must "):
+            rho_for(epsilon, Fraction(1, 2))
 
 
 @pytest.mark.parametrize("wrong", [0.1, 1, "0.1", Fraction(0), Fraction(-1), Fraction(1, 10**30)])

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg as la
@@ -81,7 +81,8 @@ class _Met(NamedTuple):
     logarithms: Floats
 
     def and_more(self, more: _Met) -> _Met:
-        return _Met(*map(np.concatenate, zip(self, more, strict=True)))
+        together: Any = map(np.concatenate, zip(self, more, strict=True))
+        return _Met(*together)
 
     def sample(self, points: Floats, rng: np.random.Generator) -> Sample:
         """Moments, and a direction for each facet."""
