@@ -11,7 +11,7 @@ from lrm.errors import StopSolver
 from lrm.solvers.gaussian import nuclear_bound, optimise_gaussian
 from lrm.solvers.gaussian_chain import find_chain, optimise_chain, optimise_gaussian_gram
 from lrm.strategies.base import Problem, Search
-from lrm.strategies.gaussian import has_fast_optimum
+from lrm.strategies.best import has_fast_optimum
 from lrm.workload import families
 
 

@@ -15,6 +15,8 @@ from lrm.maps.products.values import Reduction, merge_values
 from lrm.solvers import settings
 from lrm.solvers.families import from_start, polish
 from lrm.solvers.families import search as search_strategy
+from lrm.solvers.gaussian import GaussianResult, optimise_gaussian
+from lrm.solvers.gaussian_chain import find_chain, optimise_chain
 from lrm.solvers.race import Candidate, Race
 from lrm.solvers.starts import disjoint_groups, extreme_columns, weighted_groups
 from lrm.strategies.base import (
@@ -34,7 +36,6 @@ from lrm.strategies.baselines import (
     own_rows,
 )
 from lrm.strategies.certificate import least_error
-from lrm.strategies.gaussian import best_gaussian, has_fast_optimum
 from lrm.strategies.large import add_rows, best_long, has_long_ranges
 from lrm.strategies.lowrank import lowrank
 from lrm.strategies.products import (
@@ -46,7 +47,16 @@ from lrm.strategies.products import (
     on_representatives,
 )
 
-__all__ = ["Effort", "best", "best_over_cells", "best_over_products", "has_few_cells", "refine"]
+__all__ = [
+    "Effort",
+    "best",
+    "best_gaussian",
+    "best_over_cells",
+    "best_over_products",
+    "has_fast_optimum",
+    "has_few_cells",
+    "refine",
+]
 
 Effort = Literal["quick", "normal", "thorough"]
 EFFORTS = ("quick", "normal", "thorough")
@@ -296,3 +306,62 @@ def _try_papers(problem: Problem, search: Search, race: Race, threshold: float) 
         error = race.offer_strategy("lowrank", start)
         if error < 1.1 * race.error:
             race.run([from_start(race, "lowrank", start)], threshold)
+
+
+EXACT_INTEGERS = 2.0**53
+"""Sums of whole numbers below this are exact in float64."""
+
+
+def has_fast_optimum(problem: Problem, search: Search, effort: str) -> bool:
+    """Whether ``best_gaussian`` is affordable without ``problem.reduced``."""
+    queries = problem.workload.queries
+    return (
+        search.noise == "gaussian"
+        and effort != "quick"
+        and queries.has_closed_forms
+        and problem.workload.importance is None
+        and 2 <= queries.shape[1] <= settings.CHAIN_CELLS
+    )
+
+
+def best_gaussian(problem: Problem, search: Search, effort: str) -> Strategy:
+    """Minimise ``‖B‖²`` with every column of L in the unit L2 ball, to a certified ratio."""
+    optimum = _optimise(problem, search, settings.GAUSSIAN_TOLERANCES[effort])
+    candidates = (Candidate("L2 optimum", optimum.upper, optimum.rounds),)
+    interrupted = search.clock.interrupted
+    record = SearchRecord("L2 optimum", candidates, optimum.converged, interrupted, effort)
+    return Strategy(
+        "best",
+        problem.merged.cell_map,
+        problem.from_reduced(optimum.L),
+        least_error=optimum.lower,
+        record=record,
+    )
+
+
+def _optimise(problem: Problem, search: Search, tolerance: float) -> GaussianResult:
+    gram = _exact_gram(problem)
+    chain = None if gram is None else find_chain(gram)
+    if chain is not None:
+        chain_optimum = optimise_chain(chain, tolerance=tolerance, clock=search.clock)
+        if chain_optimum.converged or search.clock.must_end():
+            return chain_optimum
+    return optimise_gaussian(problem.reduced, tolerance=tolerance, clock=search.clock)
+
+
+def _exact_gram(problem: Problem) -> Floats | None:
+    """``WᵀW`` over the merged cells, where it is free of rounding and may be a chain's.
+
+    Half of the digits of a badly conditioned W would be lost in a rounded one.
+    """
+    queries, cells = problem.merged.queries, problem.merged.cell_map
+    if problem.workload.importance is not None:
+        return None
+    if queries.has_closed_forms:
+        return queries.gram()
+    m, n = queries.shape
+    if m < n or not queries.is_integer() or cells.largest_factors().max() > 1:
+        return None
+    if queries.squared_norm() >= EXACT_INTEGERS:
+        return None
+    return queries.gram()

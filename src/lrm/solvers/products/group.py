@@ -236,7 +236,7 @@ class GroupSearch:
         """Kicks of the sets and exchanges of rows, in turn, until neither gains."""
         misses, exchanges = 0, 0
         most, each = self.effort.kicks, 5
-        if self.quadratic.d <= settings.FEW_ATTRIBUTES:
+        if self.quadratic.folded and self.quadratic.d <= settings.FEW_ATTRIBUTES:
             most, each = 3 * most, 20
         kicks = min(most, each * len(self.family.sets))
         while misses < kicks or (self.needy and exchanges < self.effort.exchanges):
