@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import random
 from dataclasses import replace
 from fractions import Fraction
 
@@ -121,8 +122,9 @@ def test_stated_errors_and_intervals_are_those_of_real_draws(plan, epsilon):
     noise = calibrate(plan.measured, plan.privacy(epsilon), 1)
     assert noise.law == accuracy.law
     true = plan.measured.measure(plan.measured.counts_of(np.arange(8)))
-    count = 3000
-    draws = np.array([noise.add_to(true) - true for _ in range(count)])
+    assert np.all((noise.add_to(true) - true) % accuracy.law.steps[0] == 0)
+    count, bits = 3000, random.Random(9).getrandbits  # noqa: S311 - no secret
+    draws = np.array([noise.draw(bits) for _ in range(count)])
     assert np.all(draws % accuracy.law.steps[0] == 0)
     errors = draws * accuracy.step @ np.asarray(plan.reconstruction).T
     measured = (errors**2).mean(axis=0) / accuracy.standard_errors**2

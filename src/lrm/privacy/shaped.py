@@ -18,6 +18,7 @@ from scipy.special import gammainc, gammaincinv
 
 from lrm.errors import BudgetError
 from lrm.privacy.bodies.base import Body
+from lrm.privacy.bodies.drawing import SYSTEM, Bits
 from lrm.privacy.bodies.patterns import (
     MOST_RATE,
     draw_pattern,
@@ -240,16 +241,17 @@ def _half_width(
 class ShapedNoise(Calibrated):
     """Noise of a body; ``sampler`` holds what was drawn ahead, which is used once."""
 
-    def _draw(self) -> list[int]:
+    def draw(self, bits: Bits = SYSTEM) -> list[int]:
+        """One vector of noise; tests give bits of their own."""
         law = self.law
         assert isinstance(law, ShapedLaw)  # noqa: S101 - by construction
         if law.lattice:
             rate = law.sensitivity / Fraction(law.scale)
-            return [law.lattice * w for w in draw_pattern(law.body.size, rate)]
-        return law.body.draw(Fraction(law.scale) / law.sensitivity)
+            return [law.lattice * w for w in draw_pattern(law.body.size, rate, bits)]
+        return law.body.draw(Fraction(law.scale) / law.sensitivity, bits)
 
     def drawn(self) -> ShapedNoise:
-        return replace(self, sampler=[self._draw()])
+        return replace(self, sampler=[self.draw()])
 
     def add_to(self, true_values: NDArray[np.generic]) -> NDArray[np.int64]:
         """Add the noise in integers of any size; then clamp the sums to 62 bits.
@@ -257,7 +259,7 @@ class ShapedNoise(Calibrated):
         Clamping looks at noisy values alone. Clamped true values could be further apart in the norm
         of the body than those of neighbours may be.
         """
-        noise = self.sampler.pop() if self.sampler else self._draw()
+        noise = self.sampler.pop() if self.sampler else self.draw()
         (step,) = self.law.steps
         most = LIMIT // step * step
         sums = (int(x) + z for x, z in zip(true_values.tolist(), noise, strict=True))
