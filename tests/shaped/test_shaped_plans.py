@@ -530,7 +530,7 @@ def test_the_commands_take_pure_noise(tmp_path):
     path = str(tmp_path / "p.lrm")
     made = run.invoke(main, ["plan", str(tmp_path / "w.csv"), "--noise", "pure", "-o", path])
     assert made.exit_code == 0, made.output
-    assert "shaped by" in made.output
+    assert "shaped to the batch (3 yes/no counts)" in made.output
     told = run.invoke(main, ["explain", path, "--epsilon", "1"])
     assert told.exit_code == 0, told.output
     assert "any strategy" not in told.output

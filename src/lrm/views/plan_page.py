@@ -12,7 +12,7 @@ from lrm.views.baselines import baseline_table, errors_by_mechanism
 from lrm.views.batches import MOST_LISTED, batch_section
 from lrm.views.blocks import Block, Document, Facts, Numbers, Prose
 from lrm.views.html import page
-from lrm.views.plans import bound_words, title, worst_blocks
+from lrm.views.plans import bound_words, noise_words, title, worst_blocks
 from lrm.views.statement_errors import (
     StatementError,
     StatementErrors,
@@ -101,18 +101,19 @@ def _usable(errors: Sequence[StatementError], privacy: Privacy) -> list[Document
 
 def _details(plan: Plan) -> tuple[Block, ...]:
     measured = plan.measured
-    noise = "with discrete Laplace noise on each"
-    if plan.noise == "gaussian":
-        noise = "with discrete Gaussian noise on each"
-    elif measured.body is not None:
-        noise = f"with noise shaped by {measured.body.words}"
     how = (
         "The measurements are combinations of cells, chosen so that the answers can be computed "
         "from few of them with little noise."
     )
+    if measured.body is not None:
+        how += (
+            " The noise is shaped to the batch: small in directions in which no record can move "
+            "the measurements far."
+        )
     pairs = (
         ("mechanism", plan.mechanism),
-        ("measurements", f"{plan.measurement_count:,}, {noise}"),
+        ("measurements", f"{plan.measurement_count:,}"),
+        ("noise", noise_words(plan)),
         ("cells distinguished", f"{measured.merged_cell_count:,} of {measured.cell_count:,}"),
         ("sensitivity", number(plan.sensitivity)),
         ("records", f"at most {plan.max_records:,} in a table"),

@@ -70,6 +70,7 @@ def plan_lines(plan: Plan) -> Lines:
         ("queries", f"{facts['queries']:,}" + ("" if rank is None else f", rank {rank:,}")),
         ("cells", cells),
         ("measurements", f"{facts['measurements']:,}, sensitivity {number(facts['sensitivity'])}"),
+        ("noise", noise_words(plan)),
         (f"error at {amount} = 1", f"{total} expected total squared error"),
         *_typical_lines(plan),
         *balance_lines(plan),
@@ -132,12 +133,15 @@ def title(workload: Workload, singular: str, several: str) -> str:
 
 def mechanism_words(plan: Plan) -> str:
     """The mechanism with what must be known of it."""
-    name = plan.mechanism
-    if plan.noise == "gaussian":
-        name = f"{name}, for Gaussian noise"
-    elif plan.measured.body is not None:
-        name = f"{name}, noise shaped by {plan.measured.body.words}"
-    return name if plan.exact else f"{name} (relaxed: answers are biased)"
+    return plan.mechanism if plan.exact else f"{plan.mechanism} (relaxed: answers are biased)"
+
+
+def noise_words(plan: Plan) -> str:
+    """The kind of noise; of shaped noise also what it is shaped by."""
+    body = plan.measured.body
+    if body is not None:
+        return f"shaped to the batch ({body.words})"
+    return f"discrete {plan.noise.capitalize()}"
 
 
 def certificate(plan: Plan) -> str:

@@ -22,7 +22,7 @@ from lrm.releases.postprocess import INTERVALS, Processed
 from lrm.spelling import number
 from lrm.views.answers import answer_table, display_facts
 from lrm.views.derived import derived_facts
-from lrm.views.plans import Lines, mechanism_words
+from lrm.views.plans import Lines, mechanism_words, noise_words
 from lrm.workload import EXPLICIT_QUERIES
 
 FORMAT, VERSION = "lrm-release-facts", 2
@@ -118,7 +118,7 @@ def release_lines(release: Release) -> Lines:
     lines = [
         ("guarantee", release.stated["guarantee"]),
         ("queries", f"{queries:,} over {cells:,} cells, by {mechanism_words(release.plan)}"),
-        ("noise", f"{noise_words(release)} on {measured}"),
+        ("noise", f"{_scaled_noise(release)} on {measured}"),
         ("software", release.software),
         ("plan", release.plan.digest[:16]),
     ]
@@ -129,10 +129,13 @@ def release_lines(release: Release) -> Lines:
     return lines
 
 
-def noise_words(release: Release) -> str:
-    """The noise on each measurement."""
+def _scaled_noise(release: Release) -> str:
+    """The noise and its scale."""
     scale = number(release.scale * 2.0**-release.plan.bits)
-    return f"{release.distribution} of scale {scale}"
+    if release.plan.noise != "shaped":
+        return f"{release.distribution} of scale {scale}"
+    shaped = release.distribution.replace("shaped", noise_words(release.plan))
+    return f"{shaped}, of scale {scale}"
 
 
 def cost_lines(release: Release) -> Lines:
@@ -148,7 +151,7 @@ def cost_lines(release: Release) -> Lines:
             "mechanism",
             f"{release.plan.mechanism}, {release.plan.measurement_count:,} noisy measurements",
         ),
-        ("noise", f"{noise_words(release)} on each"),
+        ("noise", f"{_scaled_noise(release)} on the measurements"),
         (
             "computer arithmetic",
             "integers and an exact sampler: floating-point numbers come after the noise",
@@ -272,10 +275,9 @@ PRODUCTS = (
 
 
 def _noise(release: Release) -> str:
-    body = release.plan.measured.body
-    if body is None:
+    if release.plan.noise != "shaped":
         return "The standard error of b·y is |b| times the standard deviation of the noise"
-    return f"The noise is shaped by {body.words} (see docs/explanation/shaped-noise)"
+    return f"The noise is {noise_words(release.plan)}: see docs/explanation/shaped-noise.md"
 
 
 def _cells(cells: CellBasis) -> dict[str, Any]:
@@ -398,7 +400,7 @@ def _implementation(release: Release) -> dict[str, Any]:
             f"{release.distribution} noise on {release.plan.measurement_count:,} measurements"
         ],
         "floating_point_protection": (
-            "integer counts, integer strategy, exact integer sensitivity, noise from OpenDP's "
+            "integer counts, integer strategy, exact integer sensitivity, noise from an "
             "exact integer sampler with its scale rounded up; floats only after the noise"
         ),
         "timing_protection": "none",

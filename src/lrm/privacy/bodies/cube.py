@@ -92,7 +92,7 @@ class Cube(Body):
 
     @property
     def words(self) -> str:
-        return f"the cube of what replacing a record moves {self.size} yes/no counts by"
+        return f"{self.size} yes/no counts of replaced records"
 
     def pack(self, arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, Any]:
         del arrays, prefix

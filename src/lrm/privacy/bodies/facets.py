@@ -271,7 +271,7 @@ class Facets(Body):
 
     @property
     def words(self) -> str:
-        return f"a body of {2 * len(self.facets):,} facets in {self.size} dimensions"
+        return f"hull of {len(self.vertices):,} points"
 
     def pack(self, arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, Any]:
         arrays[f"{prefix}-vertices"] = self.vertices

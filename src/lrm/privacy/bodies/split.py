@@ -357,8 +357,8 @@ class SplitHull(Body):
     @property
     def words(self) -> str:
         return (
-            f"the hull of {len(self.points):,} points in {self.size} dimensions "
-            f"(its variances are simulated, to {100 * self.standard_error:.1f} %)"
+            f"hull of {len(self.points):,} points; "
+            f"variances known to {100 * self.standard_error:.1f} %"
         )
 
     def pack(self, arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, Any]:

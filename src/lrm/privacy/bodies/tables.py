@@ -263,14 +263,14 @@ class Tables(Body):
     @property
     def words(self) -> str:
         if not self.has_total and len(self.sizes) == 1:
-            return f"independent Laplace noise on {self.size} cells"
+            return f"a table of {self.size} cells"
         if not self.has_total and max(self.sizes) == 1:
-            return f"the hull of all yes/no patterns of {self.size} counts"
+            return f"{self.size} yes/no counts"
         if len(self.sizes) > LISTED_TABLES:
             least, most = min(self.sizes), max(self.sizes)
             cells = f"{most}" if least == most else f"{least} to {most}"
-            return f"the hull of {len(self.sizes)} tables of {cells} cells"
-        return "the hull of tables of " + ", ".join(map(str, self.sizes)) + " cells"
+            return f"{len(self.sizes)} tables of {cells} cells"
+        return "tables of " + ", ".join(map(str, self.sizes)) + " cells"
 
     def pack(self, arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, Any]:
         del arrays, prefix
