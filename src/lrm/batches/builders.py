@@ -204,7 +204,7 @@ def where(batch: Workload, condition: str) -> Workload:
 
 
 def with_importance(batch: Workload, importance: float) -> Workload:
-    """The same queries with an importance, a factor on their squared error in planning."""
+    """Return the batch with an importance, a factor on its squared errors in planning."""
     if importance == 1:
         return replace(batch, importance=None)
     if batch.shape[0] > MOST_IMPORTANCES:

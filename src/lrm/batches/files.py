@@ -126,7 +126,7 @@ def read_batch(source: str | os.PathLike[str], domain: Domain | None = None) -> 
         row per query and one column per cell (``.csv``, ``.npy``, ``.npz``, ``.parquet``); or a
         family, such as ``"prefix:64"``.
     domain
-        The domain. A matrix or a family needs none; with one, a table can be counted for it.
+        The domain. A matrix or a family needs none; with one, its plan can be released on a table.
 
     Examples
     --------

@@ -26,10 +26,10 @@ class Bins(Attribute):
         The column.
     edges
         At least two numbers, strictly ascending. The first may be ``-inf``, the last
-        ``inf`` (which then leaves the value ``inf`` itself above).
+        ``inf`` (the value ``inf`` itself then counts as above).
     representatives
-        One number per cell, inside it, which stands for all of its numbers where they are added
-        up; the middle by default. A cell without an end has none unless it is given.
+        One number per cell, inside it, which stands for all of its numbers in sums and averages;
+        the middle by default. An unbounded cell has none unless one is given.
 
     Notes
     -----

@@ -56,11 +56,11 @@ class Domain:
         At least one; names differ in more than case (SQL does not distinguish them) and in more
         than the Unicode form of their letters (readers do not).
     table
-        Name by which SQL batches call the table, or None for any one name.
+        Name of the table in SQL; None accepts any one name.
     unit
         Whom the guarantee protects; by default one row, added or removed.
     csv
-        How the table's CSV files are written, where that is how it is stored.
+        How the table's CSV files are written, if it is stored in such files.
     lookups
         Public tables that give further columns to values of attributes.
 
@@ -261,8 +261,8 @@ class Domain:
     def cell_of(self, row: Mapping[str, object]) -> int | None:
         """Return the cell of one row, or None where a rule drops it.
 
-        This is the reference that every engine is checked against, cell by cell. A
-        missing column is an error (a matter of schema); no value is.
+        This is the reference that every engine is checked against, cell by cell. A missing column
+        raises an error; no value does.
         """
         if self.record_bits:
             raise DomainError(

@@ -97,17 +97,17 @@ latin-1 or cp1252, not 'utf-16'; convert the file to UTF-8
 
     @property
     def true_texts(self) -> tuple[str, ...]:
-        """What means true, in lower case."""
+        """Texts that mean true, in lower case."""
         return self.true or ("true", "t")
 
     @property
     def false_texts(self) -> tuple[str, ...]:
-        """What means false, in lower case."""
+        """Texts that mean false, in lower case."""
         return self.false or ("false", "f")
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a domain file says, as its fields: ``none`` for no quote."""
+        """The form as fields of a domain file: ``none`` for no quote."""
         facts = {"delimiter": self.delimiter, "quote": self.quote or "none"}
         facts |= {"encoding": self.encoding, "decimal": self.decimal, "dates": self.dates}
         named = {key: value for key, value in facts.items() if value is not None}

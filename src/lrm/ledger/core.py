@@ -36,8 +36,8 @@ class Ledger:
 
     Each operation checks the whole history first and refuses to go on from one that
     was changed from outside. A spend is checked, written and committed in one
-    transaction; what is killed in between leaves no trace, or an entry that was
-    never reported: privacy may be wasted, never overspent.
+    transaction; a process that is killed in between leaves no trace, or an entry that was never
+    reported: privacy may be wasted, never overspent.
 
     What :meth:`verify` cannot detect: anyone who can write the file can replace it
     as a whole by another consistent history, such as an older copy of itself. Note

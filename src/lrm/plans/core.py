@@ -61,7 +61,7 @@ class Plan:
     objective
         What was minimised.
     even_split
-        What the statements of the batch would have alone; found again where it is None.
+        The errors that the statements would have if planned alone; computed again if None.
     details
         Plain facts about how the strategy was found.
     """
@@ -170,7 +170,7 @@ class Plan:
     ) -> PrivacyUnit:
         """The unit of a release, which the caller may declare for counts.
 
-        A domain has declared it already, and cannot be contradicted later.
+        If the plan has a domain, its declaration cannot be contradicted.
         """
         declared = self.unit
         unit = PrivacyUnit(
@@ -207,7 +207,7 @@ class Plan:
 
     @cached_property
     def strategy_error(self) -> float:
-        """``‖B‖_F²·Δ²``: the error before noise and ε come in."""
+        """``‖B‖_F²·Δ²``: the error without the factors of the noise and of ε."""
         return self.reconstruction_map.squared_norm * self.sensitivity**2
 
     @cached_property
@@ -226,7 +226,7 @@ class Plan:
     def privacy(
         self, epsilon: Amount | None = None, delta: Amount | None = None, rho: Amount | None = None
     ) -> Privacy:
-        """The guarantee that these amounts mean with this plan's noise."""
+        """The guarantee that these amounts stand for with this plan's noise."""
         return privacy_of(self.noise, epsilon, delta, rho)
 
     def accuracy(self, privacy: Privacy, unit: PrivacyUnit | None = None) -> Accuracy:
@@ -465,7 +465,7 @@ class Plan:
         rho: Amount | None = None,
         confidence: float = 0.95,
     ) -> None:
-        """Write one HTML page of the plan at a guarantee that it could keep."""
+        """Write one HTML page of the plan with its errors at a guarantee."""
         privacy = self.privacy(epsilon, delta, rho)
         write_page(self, path, privacy=privacy, confidence=confidence)
 

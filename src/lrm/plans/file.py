@@ -95,7 +95,7 @@ ROUNDED = 1e-6
 
 
 def load_plan(path: str | os.PathLike[str]) -> Plan:
-    """Read a plan; a damaged, foreign or newer file is a ``FileFormatError``."""
+    """Read a plan; a damaged, foreign or newer file raises ``FileFormatError``."""
     facts, arrays = read_archive(path, "plan", VERSION)
     with blaming(path, "plan"):
         plan = unpack_plan(facts, arrays)

@@ -99,7 +99,7 @@ class Release:
     privacy
         The guarantee that was asked for.
     loss
-        What the noise's own privacy map says was spent; at most what was asked for.
+        The privacy loss by the noise's own privacy map; at most that of the guarantee.
     distribution, scale
         The noise on each integer.
     unit
@@ -183,7 +183,7 @@ class Release:
         return {}
 
     def shown_numbers(self, start: int, stop: int, confidence: float = 0.95) -> dict[str, Floats]:
-        """The same columns as `numbers`, of the answers ``start:stop`` that are shown.
+        """The columns of `numbers` for the shown answers ``start:stop``.
 
         Queries that are only inputs of derived answers are left out; derived answers come last.
         """
@@ -307,7 +307,7 @@ class Release:
         ----------
         queries
             SQL over the release's domain, a ``Workload``, or a matrix with one row per query.
-            A query that the measurements do not determine is an ``UnsupportedQuery``.
+            A query that the measurements do not determine raises ``UnsupportedQuery``.
         """
         return answer_further(self, queries)
 
@@ -332,7 +332,7 @@ class Release:
         save_release(self, path)
 
     def report(self, path: str | os.PathLike[str], confidence: float = 0.95) -> None:
-        """Write one HTML page of the release, which needs no network and reads without script.
+        """Write one HTML page of the release, which needs neither network nor JavaScript.
 
         Where there are more than 2,000 answers, a CSV file of the same name has all of them.
         """

@@ -34,12 +34,11 @@ def _privacy(facts: Facts) -> Privacy:
 
 
 def load_release(path: str | os.PathLike[str]) -> Release:
-    """Read a release; a damaged, foreign or newer file is a ``FileFormatError``.
+    """Read a release; a damaged, foreign or newer file raises ``FileFormatError``.
 
-    What the plan and the noisy measurements do not determine is the guarantee, the unit, and where
-    the release was charged. All else is computed again, and the file refused where it disagrees:
-    the noise that the guarantee needs, and the answers and standard errors where the file states
-    them (up to 100,000).
+    The guarantee, the unit, the noisy measurements and the head of the ledger are read as they are.
+    Everything else is computed again, and a file that disagrees is rejected: the noise that the
+    guarantee needs, and the answers and standard errors where the file states them (up to 100,000).
     """
     values, arrays = read_archive(path, "release", VERSION)
     with blaming(path, "release"):

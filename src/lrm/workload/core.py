@@ -56,8 +56,8 @@ class Workload:
     display
         How the answers of some queries are displayed: ORDER BY, LIMIT and HAVING of SQL.
     statements
-        Which answers form one table, as the statements of SQL do. It changes no answer, and is
-        no part of the digest.
+        Which answers form one table, as the statements of SQL do. It changes no answer, and is not
+        part of the digest.
 
     >>> workload = Workload([[1, 1, 0], [0, 1, 1]], names=["young", "old"])
     >>> workload.shape, workload.names[1]

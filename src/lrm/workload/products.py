@@ -32,8 +32,8 @@ def products(
 ) -> Workload:
     """A batch of terms over the product of several attributes.
 
-    A term asks the product of one small query matrix per attribute: a query for every
-    combination of their rows, in C order (the last attribute's row varies fastest). Nothing has
+    A term is the product of one small query matrix per attribute: a query for every combination of
+    their rows, in C order (the last attribute's row varies fastest). Nothing has
     the size of the product of the attributes.
 
     Parameters

@@ -19,11 +19,11 @@ from lrm.workload.statements import Statement, distinct_names, shift
 
 
 def stack(workloads: Sequence[Workload]) -> Workload:
-    """Join the queries of several workloads over the same cells to one batch.
+    """Join the queries of several workloads over the same cells into one batch.
 
-    Numbered queries alone are numbered through; otherwise every name must be different. Batches
-    over the same attributes stay products; joined with a matrix, they are written out, which is
-    refused where that is too large.
+    Queries without names are numbered consecutively; otherwise all names must differ. Batches over
+    the same attributes stay products; joined with a matrix, they are written out, which raises an
+    error where that is too large.
     """
     if not workloads:
         raise WorkloadError("a batch needs at least one query")
