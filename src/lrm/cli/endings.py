@@ -129,8 +129,8 @@ def _outcome(reason: BaseException, *, debug: bool) -> tuple[list[str], int]:
     if isinstance(reason, OSError) and reason.errno == errno.ENAMETOOLONG:
         reason = UsageError("the name of a file is too long; give the name of a file that exists")
     if isinstance(reason, LrmError):
-        *others, last = reason.sentences
-        return [*others, last + _paid(reason)], 2 if isinstance(reason, UsageError) else 1
+        *earlier, last = reason.sentences
+        return [*earlier, last + _paid(reason)], 2 if isinstance(reason, UsageError) else 1
     where = traceback.extract_tb(reason.__traceback__)[-1]
     what = f"an error in lrm itself ({type(reason).__name__} in {where.name})"
     more = "" if debug else "; run again with LRM_DEBUG=1 to see where"

@@ -188,8 +188,8 @@ class Measured:
 
     def _check_tables(self, body: Body) -> None:
         """Refuse a body that is not that of the tables: a record moves each by 2^bits or 0."""
-        (group, *others), unit = self.groups, 1 << self.bits
-        plain = not (others or self.residual or any(group.folds) or set(group.factors) != {unit})
+        (group, *further), unit = self.groups, 1 << self.bits
+        plain = not (further or self.residual or any(group.folds) or set(group.factors) != {unit})
         if not plain or any(len(members) != 1 for members in group.sets):
             raise WorkloadError("noise with a body needs one group of one-way tables, or cells")
         sizes: list[int] = []
@@ -387,10 +387,10 @@ class Measured:
             merged = over_merged(queries, self.cells.cell_map)
             if merged is not None:
                 return FlatReconstruction(merged, self.real_map, None, given)
-        found = self.reconstruction_of(queries) if given is None else None
-        if found is None:
+        reconstruction = self.reconstruction_of(queries) if given is None else None
+        if reconstruction is None:
             raise WorkloadError("the plan merges cells that its own queries distinguish")
-        return found
+        return reconstruction
 
     def _from_tables(self, queries: ProductMap, body: Body) -> Reconstruction | None:
         """Least-squares answers to one-way queries; None where others are among them."""

@@ -50,8 +50,8 @@ def _uneven(plan: Plan) -> list[str]:
     if ratios is None:
         return []
     return [
-        f"statement {one.name!r} has {ratio:.2f} times its error under an even split of the "
+        f"statement {statement.name!r} has {ratio:.2f} times its error under an even split of the "
         f"budget; `-- importance: {math.ceil(ratio**2 * 2)}` before it lowers it"
-        for one, ratio in zip(plan.workload.statements, ratios.tolist(), strict=True)
+        for statement, ratio in zip(plan.workload.statements, ratios.tolist(), strict=True)
         if ratio > NOTABLE
     ]

@@ -58,7 +58,7 @@ def even_split(
     if workload.shape[0] > EXPLICIT_QUERIES:
         return None
     columns = statement_columns(workload)
-    if any(not own for own in columns.statements):
+    if any(not members for members in columns.statements):
         return None
     search = Search(0, noise, clock.silent())
     parts = _Parts(workload, columns)
@@ -71,10 +71,12 @@ def even_split(
     count = len(columns.statements)
     split = count if noise == "gaussian" else count**2
     shares = sp.lil_array((count, len(alone)))
-    for statement, own in enumerate(columns.statements):
-        weights = np.array([1.0 / (len(own) * int(columns.sizes[c]) * alone[c]) for c in own])
-        error = 1.0 if len(own) == 1 else parts.error(own, weights, search)
-        shares[statement, list(own)] = weights * columns.sizes[list(own)] / (error * split)
+    for statement, members in enumerate(columns.statements):
+        weights = np.array(
+            [1.0 / (len(members) * int(columns.sizes[c]) * alone[c]) for c in members]
+        )
+        error = 1.0 if len(members) == 1 else parts.error(members, weights, search)
+        shares[statement, list(members)] = weights * columns.sizes[list(members)] / (error * split)
     return Goals(objective, workload, columns, sp.csr_array(shares))
 
 
@@ -86,7 +88,7 @@ class _Parts:
         self._columns = columns
         self._merges: KnownMerges = {}
         if self._products is not None:
-            starts = [own.start for _, own in self._products.term_slices()]
+            starts = [rows.start for _, rows in self._products.term_slices()]
             self._terms = columns.of_row[starts]
 
     def error(self, some: Iterable[int], weights: Iterable[float], search: Search) -> float:

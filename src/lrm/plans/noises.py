@@ -81,7 +81,7 @@ def choose_noise(
     (True, True)
     """
     batch = as_batch(workload, domain)
-    wanted = parse_amount(epsilon, "epsilon")
-    guarantees = PureDP(wanted), ApproxDP(wanted, parse_delta(delta))
+    amount = parse_amount(epsilon, "epsilon")
+    guarantees = PureDP(amount), ApproxDP(amount, parse_delta(delta))
     pure, gaussian = (plan(batch, noise=noise, **options) for noise in ("pure", "gaussian"))
     return NoiseChoice(pure, gaussian, *guarantees)

@@ -169,8 +169,8 @@ def _goals(  # noqa: PLR0913, PLR0917 - what they follow from
             raise UsageError("tolerances are an objective of their own; leave out the other one")
         _check_best(mechanism)
         return tolerance_goals(batch, meet)
-    asked = _objective(batch, mechanism, objective)
-    return None if asked == "total" else even_split(batch, asked, noise, clock)
+    goal = _objective(batch, mechanism, objective)
+    return None if goal == "total" else even_split(batch, goal, noise, clock)
 
 
 def _objective(batch: Workload, mechanism: str, asked: Objective | None) -> Objective:

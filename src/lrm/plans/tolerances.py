@@ -92,18 +92,18 @@ class Tolerance:
 def tolerances_of(workload: Workload) -> list[Tolerance]:
     """The tolerances that the statements of a batch state."""
     check_listable(workload)
-    found = [
+    tolerances = [
         tolerance
         for statement in workload.tables
         if statement.within
         for tolerance in _of_statement(workload, statement)
     ]
-    if not found:
+    if not tolerances:
         raise UsageError(
             "no statement says how near its answers must be; write `-- within: 50` or "
             "`-- within: 5 % of 20000` before one (`within: 50` in YAML)"
         )
-    return found
+    return tolerances
 
 
 def _of_statement(workload: Workload, statement: Statement) -> Iterator[Tolerance]:

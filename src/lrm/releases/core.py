@@ -319,8 +319,8 @@ class Release:
             yield from ranges
             return
         place, blocks = 0, list(ranges)
-        for one, first, last in _pieces(workload):
-            cuts = blocks if one is None else [(k, k + BLOCK) for k in range(0, last, BLOCK)]
+        for part, first, last in _pieces(workload):
+            cuts = blocks if part is None else [(k, k + BLOCK) for k in range(0, last, BLOCK)]
             for start, stop in cuts:
                 length = min(stop, last) - max(start, first)
                 if length > 0:
@@ -372,18 +372,18 @@ def _pieces(workload: Workload) -> Iterator[Piece]:
         return
     for start, stop in workload.labels.shown_ranges():
         yield None, start, stop
-    for one in workload.derived:
-        yield one, 0, one.label.count
+    for derived in workload.derived:
+        yield derived, 0, derived.label.count
 
 
 def _cut(pieces: Iterator[Piece], start: int, stop: int) -> Iterator[Piece]:
     """The parts of pieces that the positions ``start:stop`` fall on."""
     end = 0
-    for one, first, last in pieces:
+    for part, first, last in pieces:
         begin, end = end, end + last - first
         low, high = max(start, begin), min(stop, end)
         if low < high:
-            yield one, first + low - begin, first + high - begin
+            yield part, first + low - begin, first + high - begin
 
 
 def shown_numbers(
@@ -417,8 +417,8 @@ def shown_values(release: Release, answers: Floats) -> Floats:
     noisy = Noisy(lambda start, stop: answers[start:stop], release.accuracy)
     return np.concatenate(
         [
-            answers[first:last] if one is None else derived_values(one, first, last, noisy)
-            for one, first, last in _pieces(release.plan.workload)
+            answers[first:last] if part is None else derived_values(part, first, last, noisy)
+            for part, first, last in _pieces(release.plan.workload)
         ]
     )
 

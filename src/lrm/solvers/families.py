@@ -235,5 +235,5 @@ def _random_general(race: Race, seed: int) -> Family:
 
     cost = _general_seconds(2 * k, k, n)
     stages = [Stage(cost * rounds, ratio) for rounds, ratio in settings.FROM_RANDOM]
-    hope = 0.05 / max(1.0, sum(stage.cost for stage in stages))
-    return Family("general form", begin, stages, hope=lambda: hope)
+    gain = 0.05 / max(1.0, sum(stage.cost for stage in stages))
+    return Family("general form", begin, stages, hope=lambda: gain)

@@ -141,14 +141,14 @@ def short_points(sample: Sample, count: int) -> Floats:
     frame = la.cholesky(sample.second_moment, lower=True)
     white = la.solve_triangular(frame, sample.directions.T, lower=True).T
     white /= np.linalg.norm(white, axis=1)[:, None]
-    chosen: list[int] = []
+    indices: list[int] = []
     for i in np.argsort(lengths).tolist():
-        if np.all(np.abs(white[chosen] @ white[i]) < APART):
-            chosen.append(i)
-        if len(chosen) == count:
+        if np.all(np.abs(white[indices] @ white[i]) < APART):
+            indices.append(i)
+        if len(indices) == count:
             break
-    longer = np.maximum(usual / lengths[chosen], 1.02)
-    return np.asarray(sample.directions[chosen] * longer[:, None])
+    longer = np.maximum(usual / lengths[indices], 1.02)
+    return np.asarray(sample.directions[indices] * longer[:, None])
 
 
 def lower_error(  # noqa: PLR0913, PLR0917 - a problem, its start and its size

@@ -102,21 +102,21 @@ def _terms_of_statements(problem: Problem) -> list[frozenset[int]]:
     if queries.batch.terms != batch.terms:  # importances have split them
         return []
     columns = statement_columns(workload)
-    of_term = columns.of_row[[own.start for _, own in queries.term_slices()]]
-    left, found = set(range(batch.terms)), []
+    of_term = columns.of_row[[members.start for _, members in queries.term_slices()]]
+    left, groups = set(range(batch.terms)), []
     idle = set(batch.idle_terms().tolist())  # alone they would be a group without measurements
-    for own in columns.statements:
-        terms = left.intersection(np.flatnonzero(np.isin(of_term, own)).tolist())
+    for members in columns.statements:
+        terms = left.intersection(np.flatnonzero(np.isin(of_term, members)).tolist())
         if terms - idle:
             left -= terms
-            found.append(frozenset(terms))
-    return [found[0] | left, *found[1:]] if found else []
+            groups.append(frozenset(terms))
+    return [groups[0] | left, *groups[1:]] if groups else []
 
 
 def bounded(choice: ProductChoice, problem: Problem) -> ProductChoice:
     """A choice with a number that no strategy for the weighted terms of a batch is below."""
-    found = choice.found
-    proven = found.bound * (1.0 - ROUNDING) if isinstance(found, GaussianGroups) else 0.0
+    strategy = choice.found
+    proven = strategy.bound * (1.0 - ROUNDING) if isinstance(strategy, GaussianGroups) else 0.0
     return replace(choice, least_error=proven or product_bound(_batch(problem)))
 
 

@@ -396,8 +396,8 @@ def _replaced_candidates(
         halves = (columns[first] - columns[second]) / 2
         signs = np.sign(halves[np.arange(len(halves)), np.argmax(halves != 0, axis=1)])
         halves = np.unique(np.round(halves * signs[:, None], 12), axis=0)
-        found = _hull_candidates(problem, search, effort, least, halves)
-        tried += [replace(choice, replaced=True, least_error=0.0) for choice in found]
+        candidates = _hull_candidates(problem, search, effort, least, halves)
+        tried += [replace(choice, replaced=True, least_error=0.0) for choice in candidates]
     return tried
 
 

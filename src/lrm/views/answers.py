@@ -251,11 +251,11 @@ class StatementTable:
         labels = tuple(sorted(set(texts)))
         place = {label: code for code, label in enumerate(labels)}
         merged = Column(columns[month].name, "month", labels)
-        kept = [k for k in range(len(columns)) if k not in {year, month}]
-        at = sum(k < min(year, month) for k in kept)
-        new = [columns[k] for k in kept]
+        remaining = [k for k in range(len(columns)) if k not in {year, month}]
+        at = sum(k < min(year, month) for k in remaining)
+        new = [columns[k] for k in remaining]
         new.insert(at, merged)
-        parts = [codes[:, k] for k in kept]
+        parts = [codes[:, k] for k in remaining]
         parts.insert(at, np.array([place[text] for text in texts], dtype=np.int64))
         return tuple(new), np.column_stack(parts)
 

@@ -32,11 +32,11 @@ def statement_blocks(table: StatementTable) -> list[Block]:
 
 
 def _series(table: StatementTable, name: str, rows: Sequence[int | None], place: int) -> Series:
-    found = [
+    axes = [
         np.array([math.nan if row is None else column[row, place] for row in rows])
         for column in (table.numbers[key] for key in ("answer", "low", "high"))
     ]
-    return Series(name, *found)
+    return Series(name, *axes)
 
 
 def _lines(table: StatementTable, time: int) -> Figure | None:
@@ -44,18 +44,18 @@ def _lines(table: StatementTable, time: int) -> Figure | None:
     columns, codes = table.view
     rest = [k for k in range(len(columns)) if k != time]
     texts = [[*label_texts(column), TOTAL] for column in columns]
-    found: dict[tuple[int, ...], dict[int, int]] = {}
+    positions: dict[tuple[int, ...], dict[int, int]] = {}
     for row, code in enumerate(codes.tolist()):
         if code[time] >= 0:
-            found.setdefault(tuple(code[k] for k in rest), {})[code[time]] = row
+            positions.setdefault(tuple(code[k] for k in rest), {})[code[time]] = row
     answers = table.layout.answers
-    if not found or len(found) * len(answers) > MOST_PANELS:
+    if not positions or len(positions) * len(answers) > MOST_PANELS:
         return None
-    used = sorted({code for rows in found.values() for code in rows})
+    used = sorted({code for rows in positions.values() for code in rows})
     labels = [texts[time][code] for code in used]
     series = []
     for place, answer in enumerate(answers):
-        for group, rows in found.items():
+        for group, rows in positions.items():
             names = [texts[k][code] for k, code in zip(rest, group, strict=True)]
             if len(answers) > 1:
                 names.insert(0, spoken_name(answer))
@@ -78,15 +78,15 @@ def _pyramid(table: StatementTable) -> Figure | None:
     if len(labels) < 4 or not all(label.lstrip("[-")[:1].isdigit() for label in labels):
         return None
     texts = [label_texts(column) for column in columns]
-    found: dict[int, dict[int, int]] = {}
+    sides: dict[int, dict[int, int]] = {}
     for row, code in enumerate(codes.tolist()):
-        found.setdefault(code[side], {})[code[1 - side]] = row
-    if len(found) < 2:
+        sides.setdefault(code[side], {})[code[1 - side]] = row
+    if len(sides) < 2:
         return None
-    used = sorted({code for rows in found.values() for code in rows})
+    used = sorted({code for rows in sides.values() for code in rows})
     left, right = (
         _series(table, texts[side][code], [rows.get(k) for k in used], 0)
-        for code, rows in sorted(found.items())
+        for code, rows in sorted(sides.items())
     )
     words = f"{table.statement.title}: {left.name} to the left, {right.name} to the right"
     ages = [texts[1 - side][code] for code in used]

@@ -232,7 +232,7 @@ class StatementErrors:
         self._even: dict[int, float] = {}
         if ratios is not None:
             pairs = zip(plan.workload.statements, ratios.tolist(), strict=True)
-            self._even = {id(one): ratio for one, ratio in pairs}
+            self._even = {id(statement): ratio for statement, ratio in pairs}
 
     @cached_property
     def _plain_norms(self) -> Norms:

@@ -44,11 +44,11 @@ def statement_columns(workload: Workload, *, by_table: bool = False) -> Statemen
         columns.append(numbers.setdefault(key, len(numbers)))
         sizes.append(len(block))
     of_row = np.repeat(np.array(columns, dtype=np.int64), sizes)
-    found = []
+    statements = []
     for statement in workload.statements:
-        own = set(np.unique(of_row[slice(*statement.rows)]).tolist())
+        members = set(np.unique(of_row[slice(*statement.rows)]).tolist())
         for derived in workload.derived[slice(*statement.derived)]:
             # The queries of one input are of one column.
-            own |= {int(of_row[rows.flat[0]]) for rows in derived.input_rows() if rows.size}
-        found.append(tuple(sorted(own)))
-    return StatementColumns(of_row, np.bincount(of_row, minlength=len(numbers)), tuple(found))
+            members |= {int(of_row[rows.flat[0]]) for rows in derived.input_rows() if rows.size}
+        statements.append(tuple(sorted(members)))
+    return StatementColumns(of_row, np.bincount(of_row, minlength=len(numbers)), tuple(statements))

@@ -250,8 +250,8 @@ class TakenLabels:
         earlier = self._single.setdefault(key, {}).setdefault(frozenset(label.group), label)
         if earlier is not label:
             return earlier
-        others = (*self._tabs.get(label.query, ()), *self._products.get(key, ()))
-        return _first_repeat(others, _alone(label)) if others else None
+        blocks = (*self._tabs.get(label.query, ()), *self._products.get(key, ()))
+        return _first_repeat(blocks, _alone(label)) if blocks else None
 
     def _add_product(self, block: LabelBlock) -> Label | None:
         """Take a block of one query and several answers."""
@@ -261,15 +261,15 @@ class TakenLabels:
         key = block.query, frozenset(block.attributes)
         if block.orders is None:
             bucket = self._products.setdefault(key, [])
-            others = [*tabs, *bucket]
+            blocks = [*tabs, *bucket]
             singles = list(self._single.get(key, {}).values())
         else:
             bucket = tabs
             earlier = [some for (query, _), some in self._products.items() if query == block.query]
-            others = [*tabs, *chain.from_iterable(earlier)]
+            blocks = [*tabs, *chain.from_iterable(earlier)]
             known = [some for (query, _), some in self._single.items() if query == block.query]
             singles = [label for some in known for label in some.values()]
-        clash = _first_repeat([*others, *map(_alone, singles)], block)
+        clash = _first_repeat([*blocks, *map(_alone, singles)], block)
         bucket.append(block)
         return clash
 

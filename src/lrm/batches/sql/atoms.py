@@ -268,13 +268,13 @@ def _point(
     """The number that is compared with: of ``=`` None for none, of others one to compare by <=."""
     if isinstance(attribute, SteppedAttribute):
         exact = _as_step(attribute, value)
-        whole = int(exact.to_integral_value(rounding=ROUND_FLOOR))
-        if operation == "=" and whole != exact:
+        integer = int(exact.to_integral_value(rounding=ROUND_FLOOR))
+        if operation == "=" and integer != exact:
             return None
         if operation == "<":  # x < 4.2 is x <= 4, and x < 4 is x <= 3
-            whole = int(exact.to_integral_value(rounding=ROUND_CEILING)) - 1
+            integer = int(exact.to_integral_value(rounding=ROUND_CEILING)) - 1
         # One step inside the open ends ±2^63: a huge constant still cuts (below), (above).
-        return max(-(2**63) + 1, min(2**63 - 2, whole))
+        return max(-(2**63) + 1, min(2**63 - 2, integer))
     at = _exactly(_as_number(attribute, value))
     if not np.isfinite(at):
         raise _wrong(f"{value} is too large for a number of {attribute.name!r}")

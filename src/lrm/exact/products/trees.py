@@ -143,9 +143,9 @@ class RealTree:
 
     def contrasts(self, X: Floats) -> list[Floats]:
         """``Kᵀ·X``, level by level."""
-        own = _differences(self.h.reshape(-1, *[1] * (X.ndim - 1)) * X)
+        differences = _differences(self.h.reshape(-1, *[1] * (X.ndim - 1)) * X)
         divisors = _spans(self.size) * self.weights
-        return [np.asarray(part / by) for part, by in zip(own, divisors, strict=True)]
+        return [np.asarray(part / by) for part, by in zip(differences, divisors, strict=True)]
 
     def projector_times(self, X: Floats) -> Floats:
         divisors = _spans(self.size) * self.weights
@@ -166,9 +166,9 @@ class RealTree:
             return spread, np.asarray(mean * mean_other)
         for start, rows in factor.row_blocks():
             stop = start + len(rows)
-            own = self.contrasts(rows.T)
-            others = own if factor is other else self.contrasts(other.rows(start, stop).T)
-            for a, b in zip(own, others, strict=True):
+            left = self.contrasts(rows.T)
+            right = left if factor is other else self.contrasts(other.rows(start, stop).T)
+            for a, b in zip(left, right, strict=True):
                 spread[start:stop] += np.einsum("ij,ij->j", a, b)
         return spread, np.asarray(mean * mean_other)
 

@@ -158,8 +158,8 @@ class Facets(Body):
         doubtful = ~is_own_vertex & ~(products + errors < CERTAIN)
         for f in np.flatnonzero(doubtful.any(axis=1)).tolist():
             det, top = self._exact_normal(facets[f])
-            others = self.vertices[doubtful[f]].astype(object)
-            if np.any(np.abs(others @ top) >= det):
+            vertices = self.vertices[doubtful[f]].astype(object)
+            if np.any(np.abs(vertices @ top) >= det):
                 raise WorkloadError(
                     "a listed facet is not one of the body: a vertex lies beyond it"
                 )
@@ -348,16 +348,16 @@ def _solve_facets(corners: Integers) -> _Normals:
             radius *= 1 + ROUNDING
             middle[:, step], radius[:, step] = row, row_radius
         doubtful = np.flatnonzero(~(errors < PRECISE * determinants))
-    found = _Normals(determinants, errors, middle[:, :, k], radius[:, :, k])
+    normals = _Normals(determinants, errors, middle[:, :, k], radius[:, :, k])
     if doubtful.size:
         dets, numerators = _exact_normals(corners[doubtful])
         if not np.all(dets != 0):
             raise WorkloadError("the vertices of a facet are linearly dependent")
         exact = np.abs(dets).astype(np.float64), (numerators / dets[:, None]).astype(np.float64)
-        found.determinants[doubtful], found.vectors[doubtful] = exact
-        found.errors[doubtful] = ROUNDING * exact[0]
-        found.vector_errors[doubtful] = ROUNDING * np.abs(exact[1])
-    return found
+        normals.determinants[doubtful], normals.vectors[doubtful] = exact
+        normals.errors[doubtful] = ROUNDING * exact[0]
+        normals.vector_errors[doubtful] = ROUNDING * np.abs(exact[1])
+    return normals
 
 
 def _exact_normals(corners: Integers) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -262,7 +262,7 @@ def exact_norm(points: Integers, vector: Sequence[int]) -> Fraction:
 
 def _independent(points: NDArray[Any]) -> Integers:
     """The first points that are independent of those before them."""
-    chosen: list[int] = []
+    indices: list[int] = []
     rows: list[tuple[int, NDArray[Any]]] = []  # a coordinate that is 0 in all later ones, and it
     for i, point in enumerate(points):
         left = point
@@ -271,10 +271,10 @@ def _independent(points: NDArray[Any]) -> Integers:
             left //= math.gcd(*left) or 1
         if left.any():
             rows.append((int(np.flatnonzero(left)[0]), left))
-            chosen.append(i)
-        if len(chosen) == points.shape[1]:
+            indices.append(i)
+        if len(indices) == points.shape[1]:
             break
-    return np.array(chosen)
+    return np.array(indices)
 
 
 def _solution(matrix: NDArray[Any], right: Sequence[int] | NDArray[Any]) -> list[Fraction]:

@@ -197,11 +197,11 @@ def optimise_gaussian_products(
         roots = np.sqrt(v * _spread(quadratic, bases))
         nulls = {i: u for i in needy if (u := whole_null(bases[i].h)) is not None}
         start = replace(start, nulls=nulls)
-        own = find_own_rows(
+        own_rows = find_own_rows(
             PartGrams(reduced.batch, start.centres), _subsets(quadratic), roots, clock
         )
-        mixed = {i for subset in own for i in subset}
-        start = replace(start, own=own, nulls={i: nulls[i] for i in mixed & nulls.keys()})
+        mixed = {i for subset in own_rows for i in subset}
+        start = replace(start, own=own_rows, nulls={i: nulls[i] for i in mixed & nulls.keys()})
         v = residual_demands(quadratic, start, reduced.batch)
     return residual_strategy(quadratic, start, v)
 

@@ -151,11 +151,11 @@ def differing_terms(batch: ProductBatch) -> list[frozenset[int]]:
 
 def _by_attributes(batch: ProductBatch, items: list[frozenset[int]]) -> list[frozenset[int]]:
     """Items that ask for the same attributes, together."""
-    asked = np.zeros((batch.terms, len(batch.sizes)), dtype=bool)
-    np.logical_or.at(asked, batch.term_of, batch.support())
+    uses = np.zeros((batch.terms, len(batch.sizes)), dtype=bool)
+    np.logical_or.at(uses, batch.term_of, batch.support())
     same: dict[bytes, frozenset[int]] = {}
     for item in items:
-        key = asked[list(item)].any(axis=0).tobytes()
+        key = uses[list(item)].any(axis=0).tobytes()
         same[key] = same.get(key, frozenset()) | item
     return list(same.values())
 

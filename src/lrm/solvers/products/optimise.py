@@ -260,13 +260,13 @@ class _Search:
         self, term_sets: Sequence[frozenset[int]], rng: np.random.Generator | None = None
     ) -> list[Group]:
         """The best marginals for each of some groups, with a share of the time for each."""
-        whole, groups = self.clock, []
+        clock, groups = self.clock, []
         try:
             for place, terms in enumerate(term_sets):
-                self.clock = whole.share(1 / (len(term_sets) - place))
+                self.clock = clock.share(1 / (len(term_sets) - place))
                 groups.append(self._solve(terms, rng))
         finally:
-            self.clock = whole
+            self.clock = clock
         return groups
 
     def _fuse(self, groups: Sequence[Group]) -> None:

@@ -38,8 +38,8 @@ LEAST_VALUE = 1e-10
 
 def whole_null(h: Floats) -> Integers | None:
     """Small whole numbers near to h, on which own rows will be 0 exactly; None if they cancel."""
-    whole = np.rint(h * (settings.OWN_NULL / np.abs(h).max())).astype(np.int64)
-    return whole if whole.sum() > 0 else None
+    integers = np.rint(h * (settings.OWN_NULL / np.abs(h).max())).astype(np.int64)
+    return integers if integers.sum() > 0 else None
 
 
 def find_own_rows(
@@ -79,16 +79,16 @@ def _optimum(gram: Floats, nulls: tuple[Floats, ...], clock: Clock) -> OwnRows |
     """
     projector = centring(nulls)
     values, vectors = np.linalg.eigh(projector.T @ gram @ projector)
-    asked = values > LEAST_VALUE * values[-1]
+    positive = values > LEAST_VALUE * values[-1]
     if not values[-1] > 0:
         return None
-    part = np.sqrt(values[asked])[:, None] * vectors[:, asked].T
+    part = np.sqrt(values[positive])[:, None] * vectors[:, positive].T
     optimum = optimise_gaussian(part, tolerance=settings.OWN_TOLERANCE, clock=clock)
     # An orthonormal basis of the other rows that are 0 on u along each axis.
     space = kronecker(_orthogonal(u) for u in nulls)
     inside = np.linalg.qr(space @ optimum.L.T)[0]
-    others = np.linalg.svd(inside, full_matrices=True)[0][:, inside.shape[1] :].T @ space
-    rows = np.vstack([optimum.L, UNASKED * others])
+    complement = np.linalg.svd(inside, full_matrices=True)[0][:, inside.shape[1] :].T @ space
+    rows = np.vstack([optimum.L, UNASKED * complement])
     return OwnRows(rows / np.linalg.norm(rows, axis=0).max(), nulls)
 
 
