@@ -12,7 +12,7 @@ ratio of the budgets that give equal accuracy.
 - *HDMM*: the better of the two optimisers in the public code of the High-Dimensional Matrix
   Mechanism (McKenna, Miklau, Hay and Machanavajjhala, 2018), as that code was run once; these
   errors are constants here.
-- *proven*: a lower bound on the error of every strategy with Laplace noise.
+- *lower bound*: a proven bound on the error of every strategy with Laplace noise.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ WAYS = {
     "by hand": ("finest tables, added up by hand", "#9fb3c8"),
     "HDMM": ("public HDMM code", "#5b84b1"),
     "lrm": ("lrm", "#00796b"),
-    "bound": ("proven: no Laplace strategy below", "#d8e6e3"),
+    "bound": ("lower bound (Laplace noise)", "#d8e6e3"),
 }
 
 
