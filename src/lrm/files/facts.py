@@ -162,10 +162,6 @@ class Arrays:
         self._arrays = arrays
         self._taken: set[str] = set()
 
-    def has(self, name: str) -> bool:
-        """Whether there is such an array."""
-        return name in self._arrays
-
     def length(self, name: str) -> int:
         """The first side of an array, which is not taken yet."""
         if name not in self._arrays:

@@ -44,10 +44,8 @@ _RESOLVERS: tuple[tuple[str, str, str], ...] = (
 
 @cache
 def _yaml() -> Any:
-    try:
-        import yaml  # noqa: PLC0415 - only those who read or write YAML import it
-    except ImportError as error:  # pragma: no cover - a dependency of lrm
-        raise FileFormatError("YAML files need PyYAML: pip install pyyaml") from error
+    import yaml  # noqa: PLC0415 - only those who read or write YAML import it
+
     return yaml
 
 

@@ -174,7 +174,7 @@ def _list(facts: Facts, name: str) -> list[Any]:
 
 def _spectrum(arrays: Arrays, cells: int) -> Spectrum | None:
     """The singular values, which a plan made under a time limit may lack."""
-    if not arrays.has("singular-values"):
+    if "singular-values" not in arrays:
         return None
     return Spectrum(arrays.take("singular-values", "f8", (None,)), cells)
 

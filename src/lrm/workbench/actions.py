@@ -7,6 +7,7 @@ import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +150,7 @@ class Actions:
             "release": self.cashier.shown,
             "ledger": shown(self.ledger),
             "example": typed(EXAMPLE),
-            "settings": settings.facts,
+            "settings": asdict(settings),
             "settings_problem": problem,
         }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from lrm.errors import FileFormatError, UsageError
 from lrm.files.json_text import parse_json
@@ -42,11 +41,6 @@ class Settings:
         if self.confidence not in LEVELS:
             raise UsageError(f"confidence must be one of {', '.join(map(str, LEVELS))}")
 
-    @property
-    def facts(self) -> dict[str, Any]:
-        """As values that JSON can hold."""
-        return asdict(self)
-
 
 def load_settings(folder: Path) -> tuple[Settings, str]:
     """Read the settings of a folder; the usual ones, and why, where they cannot be read."""
@@ -65,4 +59,4 @@ def save_settings(folder: Path, settings: Settings) -> None:
     known, problem = load_settings(folder)
     path = folder / FILE
     if problem or known != settings or not path.exists():
-        write_text(path, json.dumps(settings.facts, ensure_ascii=False, indent=1) + "\n")
+        write_text(path, json.dumps(asdict(settings), ensure_ascii=False, indent=1) + "\n")

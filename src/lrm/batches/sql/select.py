@@ -6,7 +6,6 @@ HAVING, ranks, ORDER BY and LIMIT choose among noisy answers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -57,7 +56,11 @@ class Select:
         self.renamed: dict[int, str] = {}
         self.columns: list[tuple[str | None, Expr]] = []
         self._read_columns()
-        self.wanted = wanted(answers)
+        self.ranks = _ranks(answers) if answers.ranked else []
+        self.having, self.qualify = (
+            [clause for part in parts for clause in _compared(part)]
+            for parts in (answers.having, answers.qualify)
+        )
         for division in answers.divisions:
             warning = (
                 f"{shown(division)} is answered with its fraction, which the dialect would drop"
@@ -180,25 +183,40 @@ class Select:
                 raise fail("name", sentence, node)
             self.named[name] = node
         seen.update(self.named)
-        for node in [] if self.wanted is None else self.wanted.aggregates:
-            if node not in self.named.values():
+        compared = [node for clause in self.having + self.qualify for node, _, _ in clause]
+        keys = [*(key for rank in self.ranks for key in rank.order), *self.normal.order]
+        compared += [key.this for key in keys if key.has(ir.Aggregate)]
+        for node in compared:
+            if node not in self.named.values() and not _is_rank(node):
                 self.named[f"{query}.sort{len(set(self.named.values())) + 1}"] = node
-        for rank in [] if self.wanted is None else self.wanted.ranks:
+        for rank in self.ranks:
             if rank not in self.named.values():
                 self.named[f"{query}.rank{len(self.named) + 1}"] = rank
 
     def display(self) -> Display | None:
-        """How the answers are displayed."""
-        if self.wanted is None:
+        """How the answers are displayed: HAVING, QUALIFY, ORDER BY and LIMIT, in their names."""
+        normal = self.normal
+        if not (self.having or self.qualify or self.ranks or normal.order or normal.is_cut):
             return None
         names = {node: name for name, node in reversed(self.named.items())}
         groups = dict(self.groups)
-        for key in self.wanted.order:
+        for key in normal.order:
             labelled = total_label(key.this)
             if labelled is not None and labelled[0] in groups:  # a text among the others
                 column, labels = groups[labelled[0]]
                 groups[key.this] = column, tuple(sorted({*labels, labelled[1]}))
-        return self.wanted.display(list(self.named)[: len(self.columns)], names, groups)
+        having, qualify = (
+            tuple(tuple(Bound(names[node], op, end) for node, op, end in part) for part in clauses)
+            for clauses in (self.having, self.qualify)
+        )
+        order = _order_keys(normal.order, names, groups)
+        ranks = tuple(_rank(rank, names, groups) for rank in self.ranks)
+        keys = [*order, *(key for rank in ranks for key in rank.order)]
+        used = {bound.answer for clause in (*having, *qualify) for bound in clause}
+        used |= {key.column for key in keys if key.labels is None} | {rank.name for rank in ranks}
+        queries = tuple(self.named)[: len(self.columns)]
+        hidden = tuple(sorted(used.difference(queries)))
+        return Display(queries, hidden, having, order, normal.limit, normal.offset, ranks, qualify)
 
     def table(self) -> Statement:
         """The table that the answers form: its columns of groups in the order of SELECT."""
@@ -244,49 +262,6 @@ Groups = Mapping[Expr, tuple[Column, tuple[str, ...]]]
 """Each column of groups, and its labels in ascending order."""
 
 
-@dataclass(frozen=True, eq=False)
-class Wanted:
-    """What HAVING, QUALIFY, ORDER BY and LIMIT ask for, in expressions of the statement."""
-
-    having: list[Clause]
-    qualify: list[Clause]
-    ranks: list[ir.Window]
-    order: tuple[ir.SortKey, ...]
-    limit: int | None
-    offset: int
-
-    @property
-    def aggregates(self) -> list[Expr]:
-        """The answers that are compared and sorted by."""
-        compared = [node for clause in self.having + self.qualify for node, _, _ in clause]
-        keys = [sort_key for rank in self.ranks for sort_key in rank.order] + list(self.order)
-        sorted_by = [sort_key.this for sort_key in keys if sort_key.has(ir.Aggregate)]
-        return [sort_key for sort_key in compared + sorted_by if not _is_rank(sort_key)]
-
-    def display(self, queries: Sequence[str], names: Mapping[Expr, str], groups: Groups) -> Display:
-        """Name what is asked for.
-
-        ``queries`` are displayed; ``groups`` are the columns of groups with their labels in order.
-        """
-        having, qualify = (
-            tuple(
-                tuple(Bound(names[node], comparison, value) for node, comparison, value in clause)
-                for clause in clauses
-            )
-            for clauses in (self.having, self.qualify)
-        )
-        order = _order_keys(self.order, names, groups)
-        ranks = tuple(_rank(bound_or_key, names, groups) for bound_or_key in self.ranks)
-        keys = [*order, *(key for rank in ranks for key in rank.order)]
-        used = {bound_or_key.answer for clause in (*having, *qualify) for bound_or_key in clause}
-        used |= {bound_or_key.column for bound_or_key in keys if bound_or_key.labels is None} | {
-            bound_or_key.name for bound_or_key in ranks
-        }
-        hidden = tuple(sorted(used.difference(queries)))
-        end = self.limit, self.offset
-        return Display(tuple(queries), hidden, having, order, *end, ranks, qualify)
-
-
 def _order_keys(
     keys: Sequence[ir.SortKey], names: Mapping[Expr, str], groups: Groups
 ) -> tuple[OrderKey, ...]:
@@ -322,16 +297,6 @@ def _rank(node: ir.Window, names: Mapping[Expr, str], groups: Groups) -> Rank:
 
 def _is_rank(node: Expr) -> bool:
     return isinstance(node, ir.Window) and node.is_rank
-
-
-def wanted(answers: Answers) -> Wanted | None:
-    """Read ORDER BY, LIMIT and HAVING of a statement; None where it has none of them."""
-    ranks = _ranks(answers) if answers.ranked else []
-    if not (answers.having or answers.qualify or answers.order or answers.is_cut or ranks):
-        return None
-    having = [clause for part in answers.having for clause in _compared(part)]
-    qualify = [clause for part in answers.qualify for clause in _compared(part)]
-    return Wanted(having, qualify, ranks, answers.order, answers.limit, answers.offset)
 
 
 def _ranks(answers: Answers) -> list[ir.Window]:

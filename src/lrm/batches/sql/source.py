@@ -131,8 +131,7 @@ class Chunk:
 
     line: int  # line, column: where its first word is, counted from 1
     column: int
-    start: int  # start, stop: where its first word begins and its last one ends, in characters
-    stop: int
+    start: int  # where its first word begins, in characters
     text: str  # the statement, from its first word to its last
     comments: tuple[str, ...]
     tokens: list[Token] = field(repr=False)
@@ -149,10 +148,7 @@ class Chunk:
             dialect_tokens = tokens(self.text, dialect)
         except SqlglotError:
             raise SqlError(f"it cannot be read as {dialect}", code="syntax") from None
-        stop = len(self.text)
-        return replace(
-            self, start=0, stop=stop, tokens=dialect_tokens, whole=self.text, dialect=dialect
-        )
+        return replace(self, start=0, tokens=dialect_tokens, whole=self.text, dialect=dialect)
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -224,8 +220,7 @@ def _chunk(words: list[Token], text: str, dialect: str | None) -> Chunk:
     start, stop = first.start, last.end + 1
     column = start - (text.rfind("\n", 0, start) + 1) + 1
     comments = tuple(first.comments)
-    statement_text = text[start:stop]
-    chunk = Chunk(first.line, column, start, stop, statement_text, comments, words, text, dialect)
+    chunk = Chunk(first.line, column, start, text[start:stop], comments, words, text, dialect)
     if len(words) > MOST_TOKENS:
         raise SqlError(
             f"a statement of {len(words):,} words and signs is not supported; "
