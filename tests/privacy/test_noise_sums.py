@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from scipy import sparse, stats
+from scipy import stats
 from scipy.special import gammaincc, ndtr
 
 from lrm.accuracy import laplace_cgf
@@ -168,14 +168,6 @@ def test_power_sums_and_blocks_change_nothing(long_rows, confidence, monkeypatch
     assert laplace_sum_half_widths(long_rows, confidence) == pytest.approx(h, rel=1e-9)
     monkeypatch.setattr(laplace_cgf, "LONG_ROW", 10_000)
     assert laplace_sum_half_widths(long_rows, confidence) == pytest.approx(h, rel=1e-8)
-
-
-@pytest.mark.parametrize("form", [sparse.csr_array, sparse.coo_matrix, sparse.csc_array])
-def test_sparse_weights_agree_with_dense(long_rows, form, monkeypatch):
-    dense = laplace_sum_half_widths(long_rows, 0.95)
-    monkeypatch.setattr(laplace_cgf, "BLOCK_ENTRIES", 450)
-    assert laplace_sum_half_widths(form(long_rows), 0.95) == pytest.approx(dense, rel=1e-8)
-    assert dense[3] == 0.0
 
 
 def test_a_step_that_is_too_coarse_is_refined(long_rows, monkeypatch):

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from lrm.errors import ConvergenceError, UsageError
 
@@ -216,62 +215,32 @@ class LaplaceSums:
         return value, first / c, second / z
 
 
-def as_rows(weights: Any) -> Any:
-    """Return ``weights`` as a finite float64 matrix: an array, or a CSR array if it is sparse."""
-    matrix: Any
-    if sparse.issparse(weights):
-        matrix = sparse.csr_array(weights, dtype=np.float64, copy=True)
-        matrix.sum_duplicates()
-        matrix.eliminate_zeros()
-        values = matrix.data
-    else:
-        matrix = values = np.asarray(weights, dtype=np.float64)
+def as_rows(weights: Any) -> Matrix:
+    """Return ``weights`` as a finite float64 matrix."""
+    matrix = np.asarray(weights, dtype=np.float64)
     if matrix.ndim != 2:
         raise UsageError(
             f"expected a matrix of weights, one row per sum, got an array of {matrix.ndim} "
             "dimensions; write weights[np.newaxis, :] for a single sum"
         )
-    if not np.isfinite(values).all():
+    if not np.isfinite(matrix).all():
         raise UsageError("expected finite weights, got NaN or infinity; check the reconstruction")
     return matrix
 
 
-def row_blocks(matrix: Any, counts: Matrix | None = None) -> Iterator[tuple[Rows, LaplaceSums]]:
+def row_blocks(matrix: Matrix, counts: Matrix | None = None) -> Iterator[tuple[Rows, LaplaceSums]]:
     """Yield the rows of what :func:`as_rows` returned in blocks, without those that are zero.
 
     A block holds at most 2^19 weights (or one row) and 4,096 rows, whatever the size of the
-    matrix. Sparse rows are sorted by length first, so that padding them to equal length
-    wastes little. ``counts``, for arrays alone, says how often each weight occurs.
+    matrix. ``counts`` says how often each weight occurs.
     """
-    if sparse.issparse(matrix):
-        yield from _sparse_blocks(matrix)
-        return
-    step = _rows_of_a_block(matrix.shape[1])
+    step = max(1, min(BLOCK_ROWS, BLOCK_ENTRIES // max(matrix.shape[1], 1)))
     for start in range(0, len(matrix), step):
         block = matrix[start : start + step]
         nonzero_rows = np.flatnonzero(block.any(axis=1))
         if nonzero_rows.size:
             often = None if counts is None else counts[start : start + step][nonzero_rows]
             yield nonzero_rows + start, LaplaceSums.from_weights(block[nonzero_rows], often)
-
-
-def _sparse_blocks(matrix: Any) -> Iterator[tuple[Rows, LaplaceSums]]:
-    lengths = np.diff(matrix.indptr)
-    order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
-    start = 0
-    while start < len(order):
-        longest = int(lengths[order[start]])
-        rows = order[start : start + _rows_of_a_block(longest)]
-        filled = np.arange(longest) < lengths[rows][:, np.newaxis]
-        position = matrix.indptr[rows][:, np.newaxis] + np.arange(longest)
-        padded = np.zeros(filled.shape)
-        padded[filled] = matrix.data[position[filled]]
-        yield rows, LaplaceSums.from_weights(padded)
-        start += len(rows)
-
-
-def _rows_of_a_block(length: int) -> int:
-    return max(1, min(BLOCK_ROWS, BLOCK_ENTRIES // max(length, 1)))
 
 
 @dataclass(frozen=True)

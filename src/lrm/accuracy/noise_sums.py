@@ -86,16 +86,16 @@ def laplace_sum_half_widths(
 
     Cost: O(m·r) with about 40 operations a weight for rows of more than 96 weights (power
     sums stand for the small ones), about 100 complex ones otherwise; 1,000 × 1,000 weights take
-    about 0.15 s. Memory: about 30 MB beside ``weights``. SciPy sparse matrices cost their nonzeros.
+    about 0.15 s. Memory: about 30 MB beside ``weights``.
 
     Parameters
     ----------
     weights
-        m×r, dense or SciPy sparse; signs do not matter, and a row of zeros has h = 0.
+        m×r; signs do not matter, and a row of zeros has h = 0.
     confidence
         Strictly between 0 and 1.
     counts
-        How often each of the weights (an array) occurs; once by default. A weight that a
+        How often each of the weights occurs; once by default. A weight that a
         million variables share costs no more than one.
 
     References

@@ -281,8 +281,10 @@ class PlusRowsInverse(LeftInverse):
         return result
 
     def estimate(self, measurements: Floats) -> Floats:
-        right = self._transposed(measurements[self.order][:, None])
-        return self.plus.inverse_times(right)[:, 0]
+        placed = measurements[self.order][:, None]
+        first = self.plus.inverse_times(self._transposed(placed))
+        placed = placed - self._measure(first)  # refined once, as rows are
+        return (first + self.plus.inverse_times(self._transposed(placed)))[:, 0]
 
     def row_squared_norms(self, queries: LinearMap) -> Floats | None:
         """``wᵀ·K⁻¹·w − ‖C⁻¹·A·w‖²`` of each query w, where that has digits left."""
