@@ -5,9 +5,11 @@ import shlex
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from lrm.cli import COMMANDS
 from lrm.cli.demo_table import FILES, PATIENTS, STATES, SyntheticPatients, demo_domain, write_files
+from lrm.plans import planner
 
 
 def test_the_table_has_the_promised_size_and_only_valid_cells():
@@ -58,6 +60,26 @@ def test_a_folder_that_cannot_be_made(run):
     assert "cannot create the folder" in result.stderr
 
 
+@pytest.fixture(scope="module")
+def searched():
+    return {}
+
+
+@pytest.fixture
+def search_once(searched, monkeypatch):
+    """Demos plan the same batch: whichever comes first searches."""
+    search = planner.plan
+
+    def plan(batch, mechanism, *, on_step, **options):
+        key = batch.digest, mechanism, *sorted(options.items())
+        if key not in searched:
+            searched[key] = search(batch, mechanism, on_step=on_step, **options)
+        return searched[key]
+
+    monkeypatch.setattr(planner, "plan", plan)
+
+
+@pytest.mark.usefixtures("search_once")
 def test_the_demo_tells_its_facts(run_json):
     facts = run_json("demo", "--folder", "there")
     assert facts["synthetic"] is True
@@ -69,6 +91,7 @@ def test_the_demo_tells_its_facts(run_json):
     assert Path("there/answers.html").exists()
 
 
+@pytest.mark.usefixtures("search_once")
 def test_the_demo_for_people(run):
     result = run("demo", "--epsilon", "1/3")
     assert result.exit_code == 0, result.output

@@ -1,5 +1,6 @@
 """What only Spark has: its own types, tables of its catalogue, and a cluster's settings."""
 
+import os
 import re
 import subprocess
 import sys
@@ -70,8 +71,14 @@ except Exception as error:
 
 @pytest.mark.slow  # starts a JVM of its own
 def test_a_session_that_lrm_starts_logs_errors_alone_and_no_value(spark, tmp_path):
+    quick_start = {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
     done = subprocess.run(
-        [sys.executable, "-c", QUIET], cwd=tmp_path, capture_output=True, text=True, check=True
+        [sys.executable, "-c", QUIET],
+        cwd=tmp_path,
+        env=os.environ | quick_start,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout == "SparkRuntimeException\n"
     lines = [line for line in done.stderr.splitlines() if "incubator modules" not in line]  # Java's

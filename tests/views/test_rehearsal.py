@@ -57,7 +57,7 @@ def test_the_command_marks_the_page_and_the_file_beside_it(tmp_path, monkeypatch
     from lrm.cli import main
 
     monkeypatch.chdir(tmp_path)
-    plan = lrm.plan(np.eye(2001), "noise-on-data")
+    plan = lrm.plan(np.resize(np.eye(2), (2001, 2)), "noise-on-data")
     plan.save("plan.lrm")
     done = CliRunner().invoke(main, ["rehearse", "plan.lrm", "--epsilon", "0.5", "-o", "page.html"])
     assert done.exit_code == 0, done.output
