@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -98,12 +98,15 @@ class _Statistics:
 
 
 def _evaluate(
-    quadratic: Quadratic, bases: Sequence[GramBasis]
+    quadratic: Quadratic, bases: Sequence[GramBasis], known: Mapping[int, _Statistics] | None = None
 ) -> tuple[dict[int, _Statistics], Floats, Floats, Floats, Floats]:
     statistics, residual, total = {}, np.zeros(len(quadratic.grams)), np.zeros(len(quadratic.grams))
     for i, basis in enumerate(bases):
         if numbers := quadratic.of_attribute(i):
-            statistics[i] = _Statistics(basis, [quadratic.grams[g] for g in numbers])
+            if known and known[i].basis is basis:
+                statistics[i] = known[i]
+            else:
+                statistics[i] = _Statistics(basis, [quadratic.grams[g] for g in numbers])
             residual[numbers], total[numbers] = statistics[i].residual, statistics[i].total
     v = quadratic.demands(residual, total)
     return statistics, residual, total, v, _spread(quadratic, bases)
@@ -290,6 +293,7 @@ def _optimise_bases(  # noqa: PLR0913, PLR0917 - one family of arguments
     ends = np.cumsum([a * b for a, b in shapes])[:-1]
     inside = members_of(quadratic.index.masks, quadratic.d).astype(np.float64)
     best: list[tuple[float, list[GramBasis]]] = []
+    known = _evaluate(quadratic, bases)[0]  # of the attributes that keep their bases
 
     def evaluate(x: Floats) -> tuple[float, Floats]:
         columns = [p.reshape(s) for p, s in zip(np.split(x, ends), shapes, strict=True)]
@@ -298,7 +302,7 @@ def _optimise_bases(  # noqa: PLR0913, PLR0917 - one family of arguments
         for i, c, norm in zip(needy, columns, norms, strict=True):
             current[i] = GramBasis(quadratic.sizes[i], c / norm)
         try:
-            statistics, residual, total, v, spread = _evaluate(quadratic, current)
+            statistics, residual, total, v, spread = _evaluate(quadratic, current, known)
         except np.linalg.LinAlgError:  # a Gram that is not positive definite is no candidate
             clock.tick(Step("products", 0))
             return np.inf, np.zeros_like(x)

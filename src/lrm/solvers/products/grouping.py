@@ -53,6 +53,7 @@ class Grouping:
         self._known: dict[frozenset[int], float] = {}
         self._merges: KnownMerges = {}
         self.groups: list[frozenset[int]] = []
+        self._items: list[frozenset[int]] = []
 
     def root(self, terms: frozenset[int]) -> float:
         """The root of the error of some terms alone; 0 without any."""
@@ -85,15 +86,18 @@ class Grouping:
         else:
             self.groups.append(item)
 
-    def insert_all(self, items: Iterable[frozenset[int]], rounds: int) -> None:
-        """Put items where they add least, those of large errors first; then again, in rounds."""
-        items = sorted(items, key=self.root, reverse=True)
-        for item in items:
+    def insert_all(self, items: Iterable[frozenset[int]]) -> None:
+        """Put items where they add least, those of large errors first."""
+        self._items = sorted(items, key=self.root, reverse=True)
+        for item in self._items:
             self.insert(item)
+
+    def move_all(self, rounds: int) -> None:
+        """Take items out again, one by one, and put them where they add least, in rounds."""
         for _ in range(rounds):
             before, groups = self.whole_root, list(self.groups)
             try:
-                for item in items:
+                for item in self._items:
                     self.groups = [left for group in self.groups if (left := group - item)]
                     self.insert(item)
             except StopSolver:
@@ -125,13 +129,15 @@ def group_terms(
             continue
         grouping = grouping.without_groups()
         try:
-            grouping.insert_all(some, settings.MOVES if coarse else 0)
+            grouping.insert_all(some)
         except StopSolver:
             if best is None:
                 raise
             break
         if best is None or grouping.whole_root < best.whole_root:
             best = grouping
+    if best is not None and coarse:
+        best.move_all(settings.MOVES)
     return best if best is not None and len(best.groups) > 1 else None
 
 
