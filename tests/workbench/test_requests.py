@@ -192,3 +192,26 @@ def test_tolerances_are_asked_for_by_a_number(inside):
     status, found = inside.ask("inverse", plan="l.lrm", statement=-2, confidence=0.9)
     assert status == 400
     assert "-- within: 50" in found["error"]
+
+
+def test_tolerances_are_planned_for_at_the_confidence_of_the_page(inside, folder):
+    """Plans were for 95 % whatever was chosen, and the command beside them left tolerances out."""
+    from lrm import load_plan
+
+    name, text = "near.sql", "-- within: 50\nSELECT COUNT(*) AS n FROM visits"
+    (folder / name).write_text(text)
+    least = {}
+    for confidence in (0.95, 0.99):
+        asked = {"domain": "domain.yaml", "batch": name, "confidence": confidence}
+        found = inside.must("plan", **asked, noise="pure", effort="quick")
+        options = " --confidence 0.99" if confidence == 0.99 else ""
+        assert f" --meet{options} -o " in found["command"]
+        done = inside.until("state", lambda state: state["job"]["state"] != "running", **asked)
+        assert done["job"]["state"] == "done", done["job"]
+        texts = {"domain_text": (folder / "domain.yaml").read_text(), "batch_text": text}
+        plan = inside.must("compile", **asked, **texts)["plans"]["pure"]
+        made = load_plan(folder / plan)
+        assert made.objective == "within"
+        least[confidence] = plan, made.meets(confidence).privacy.epsilon
+    assert least[0.95][0] != least[0.99][0]
+    assert least[0.95][1] < least[0.99][1]

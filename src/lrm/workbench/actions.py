@@ -26,7 +26,15 @@ from lrm.views.plans import bound_words
 from lrm.views.release_page import LISTED, answers_beside, release_document, release_page
 from lrm.views.releases import export_csv, export_json
 from lrm.views.statement_errors import statement_facts
-from lrm.workbench.commands import amount_options, plan_command, release_command, run, typed
+from lrm.workbench.commands import (
+    CONFIDENCE,
+    amount_options,
+    confidence_options,
+    plan_command,
+    release_command,
+    run,
+    typed,
+)
 from lrm.workbench.compiling import (
     SLICE,
     Asked,
@@ -181,7 +189,7 @@ class Actions:
         """What the compiler says to the texts as they are typed, saved or not."""
         domain = Text(params.text("domain"), params.text("domain_text"))
         batch = Text(params.text("batch"), params.text("batch_text"))
-        outcome = self._compiler.compile(domain, batch, SLICE)
+        outcome = self._compiler.compile(domain, batch, SLICE).at(_confidence(params))
         name = secrets.token_urlsafe(8)
         with self._lock:
             self._outcomes[name] = outcome.statements
@@ -204,7 +212,7 @@ class Actions:
         noise = params.choice("noise", "pure", "gaussian")
         effort = params.choice("effort", "normal", "quick", "thorough")
         domain, batch = self._texts(params)
-        outcome = self._compiler.compile(domain, batch)
+        outcome = self._compiler.compile(domain, batch).at(_confidence(params))
         if outcome.key is None or outcome.equal_key is None:
             raise UsageError("the batch cannot be planned until its errors are corrected")
         self.planner.start(
@@ -215,9 +223,10 @@ class Actions:
             noise,
             again=params.flag("again"),
             effort=effort,
+            meet=outcome.meet,
         )
         file = self.folder.plan_name(noise, outcome.key)
-        command = plan_command(batch.name, domain.name, noise, file)
+        command = plan_command(batch.name, domain.name, noise, file, outcome.meet)
         return {
             "job": self.planner.shown,
             "plans": self._plans(outcome),
@@ -257,7 +266,7 @@ class Actions:
 
     def _errors(self, params: Params) -> dict[str, Any]:
         """The errors of the statements at a guarantee; dots in their place without a plan."""
-        confidence = params.number("confidence", 0.95)
+        confidence = _confidence(params)
         with self._lock:
             statements = self._outcomes.get(params.text("outcome", ""))
         if not params.text("plan", ""):
@@ -274,8 +283,7 @@ class Actions:
         beside, advice = self._beside(params, plan, privacy, statements, confidence)
         key, words = key_html(statements, placed_errors, privacy.symbols, _NOISES[plan.noise])
         command = ["explain", name, *amount_options(amounts)]
-        if confidence != 0.95:
-            command += ["--confidence", f"{confidence:g}"]
+        command += confidence_options(confidence)
         return {
             "plan": name,
             "statements": table_of(statements, placed_errors, confidence, beside),
@@ -320,7 +328,7 @@ class Actions:
         """The largest errors answer by answer, and how near the plan is to the best possible."""
         rated = self._rated(self._plan_name(params))
         _, privacy = _guarantee(rated.plan, params)
-        table = rated.worst(privacy, params.number("confidence", 0.95))
+        table = rated.worst(privacy, _confidence(params))
         return {"html": render(table), "bound": bound_words(rated.plan)}
 
     def _rivals(self, params: Params) -> dict[str, Any]:
@@ -337,10 +345,10 @@ class Actions:
         name = self._plan_name(params)
         statement = params.number("statement", -1)
         if statement == TOLERANCES:
-            confidence = params.number("confidence", 0.95)
+            confidence = _confidence(params)
             least = tolerated(self._rated(name), confidence)
-            typed_confidence = ["--confidence", f"{confidence:g}"]
-            return {**least, "command": typed(["explain", name, "--meet", *typed_confidence])}
+            command = ["explain", name, "--meet", *confidence_options(confidence)]
+            return {**least, "command": typed(command)}
         target = params.number("wanted")
         amount_facts = inverse(self._rated(name), target, None if statement < 0 else int(statement))
         if statement < 0:
@@ -414,7 +422,7 @@ class Actions:
         if not text.strip():
             raise UsageError("write a question, such as SELECT COUNT(*) FROM …")
         answered = self._release_of(name).query(text)
-        tables = statement_tables(answered, params.number("confidence", 0.95), most=SHOWN_ANSWERS)
+        tables = statement_tables(answered, _confidence(params), most=SHOWN_ANSWERS)
         parts = [
             single_numbers(group) if isinstance(group, list) else group.table()
             for group in grouped_tables(tables)
@@ -462,6 +470,10 @@ class Actions:
             path = Path(place) / f"{stem}.{form}"
             export(release, path)
             return path.name, TYPES[form], path.read_bytes()
+
+
+def _confidence(params: Params) -> float:
+    return params.number("confidence", CONFIDENCE)
 
 
 def _guarantee(plan: Plan, params: Params) -> tuple[dict[str, str], Privacy]:

@@ -43,10 +43,22 @@ def _quoted(word: str) -> str:
     return f'"{word}"' if plain else shlex.quote(word)
 
 
-def plan_command(batch: str, domain: str, noise: str, file: str) -> list[str]:
-    """``lrm plan`` for a batch."""
+CONFIDENCE = 0.95
+"""Of intervals and tolerances, unless another one is chosen."""
+
+
+def plan_command(
+    batch: str, domain: str, noise: str, file: str, meet: float | None = None
+) -> list[str]:
+    """``lrm plan`` for a batch, or for the tolerances of its statements."""
     extra = ["--noise", "gaussian"] if noise == "gaussian" else []
+    extra += [] if meet is None else ["--meet", *confidence_options(meet)]
     return ["plan", batch, "--domain", domain, *extra, "-o", file]
+
+
+def confidence_options(confidence: float) -> list[str]:
+    """The option of a confidence that is not the usual one."""
+    return [] if confidence == CONFIDENCE else ["--confidence", f"{confidence:g}"]
 
 
 def amount_options(amounts: Mapping[str, str]) -> list[str]:

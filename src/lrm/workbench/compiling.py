@@ -11,7 +11,7 @@ import json
 import math
 import re
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import groupby
 from typing import Any
@@ -29,6 +29,7 @@ from lrm.spelling import how_many
 from lrm.views.batches import domain_blocks
 from lrm.views.html import render
 from lrm.views.statement_errors import named_parts, statement_parts
+from lrm.workbench.commands import CONFIDENCE
 from lrm.workbench.folder import Text
 from lrm.workbench.warned import caught
 from lrm.workload import Labels, TakenLabels, Workload
@@ -96,6 +97,13 @@ class Outcome:
     equal_key: str | None  # that of the batch with equal importances
     # Statements that are left for the next time, which comes as soon as it is asked for.
     pending: int = 0
+    meet: float | None = None  # the confidence of tolerances, where some statement has one
+
+    def at(self, confidence: float) -> Outcome:
+        """The same with another confidence: a plan for tolerances is for one of them."""
+        if self.meet is None or self.key is None:
+            return self
+        return replace(self, meet=confidence, key=f"{self.key}-{100 * confidence:g}")
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -211,7 +219,8 @@ class Compiler:
         if not (problems or pending):
             weighted_key, equal = _keys(domain, words, weights, limits)
         told_all = tuple(problems), tuple(warned), tuple(statements)
-        return Outcome(domain, None, *told_all, weighted_key, equal, pending)
+        meet = CONFIDENCE if any(limits) else None
+        return Outcome(domain, None, *told_all, weighted_key, equal, pending, meet)
 
 
 def _compile_at_once(domain: Domain, batch: Text) -> Outcome:
@@ -234,7 +243,8 @@ def _compile_yaml(domain: Domain, batch: Text) -> Outcome:
     parts = [version("lrm"), domain.digest, compiled.digest, *map(repr, limits)]
     key = hashlib.sha256(" ".join(parts).encode())
     short = key.hexdigest()[:16]
-    return Outcome(domain, None, (), problems, asked_statements(compiled), short, short)
+    meet, asked = CONFIDENCE if limits else None, asked_statements(compiled)
+    return Outcome(domain, None, (), problems, asked, short, short, meet=meet)
 
 
 def asked_statements(batch: Workload) -> tuple[Asked, ...]:

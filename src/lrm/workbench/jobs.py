@@ -56,9 +56,10 @@ class Planner:
         *,
         again: bool = False,
         effort: str = "normal",
+        meet: float | None = None,
     ) -> None:
         """Plan a batch unless that is done or under way; any other search is ended."""
-        steps = self._steps(key, equal_key, noise, effort)
+        steps = self._steps(key, equal_key, noise, effort, meet)
         with self._lock:
             job = self._job
             if job is not None and job.state == "running":
@@ -76,7 +77,9 @@ class Planner:
             started.process = _launch(request, self._folder)
             threading.Thread(target=self._follow, args=(started,), daemon=True).start()
 
-    def _steps(self, key: str, equal_key: str, noise: str, effort: str) -> list[dict[str, Any]]:
+    def _steps(
+        self, key: str, equal_key: str, noise: str, effort: str, meet: float | None
+    ) -> list[dict[str, Any]]:
         """A quick plan, a good one, and quick ones to compare with."""
         name = self._folder.plan_name
         quick = name(noise, key, quick=True)
@@ -90,12 +93,11 @@ class Planner:
         if self._folder.find_plan(other, key) is None:
             file = name(other, key, quick=True)
             steps.append({"noise": other, "effort": "quick", "file": file, "before": None})
-        steps = [{**step, "equal": False} for step in steps]
+        steps = [{**step, "equal": False, "meet": meet} for step in steps]
         if equal_key != key and self._folder.find_plan(noise, equal_key) is None:
             file = name(noise, equal_key, quick=True)
-            steps.append(
-                {"noise": noise, "effort": "quick", "file": file, "before": None, "equal": True}
-            )
+            plain = {"noise": noise, "effort": "quick", "file": file, "before": None}
+            steps.append({**plain, "equal": True, "meet": None})
         return steps
 
     def _follow(self, job: Job) -> None:

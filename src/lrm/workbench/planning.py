@@ -89,9 +89,7 @@ def _plan(batch: Any, step: dict[str, Any]) -> bool:
             _tell(stage=progress.stage, round=progress.iteration, error=error, noise=noise)
 
     _tell(stage="compiled", round=0, error=None, noise=noise, effort=step["effort"])
-    toleranced = not step["equal"] and any(table.within for table in batch.statements)
-    meet = 0.95 if toleranced else None
-    made = plan(batch, noise=noise, effort=step["effort"], on_step=on_step, meet=meet)
+    made = plan(batch, noise=noise, effort=step["effort"], on_step=on_step, meet=step["meet"])
     before = Path(step["before"]) if step["before"] else None
     if before is not None and before.exists() and made.objective == "total":
         with contextlib.suppress(LrmError):  # a file that somebody has edited gives way

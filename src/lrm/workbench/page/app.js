@@ -205,7 +205,8 @@ class Bench {
   async compile() {
     const [domain, batch] = KINDS.map((kind) => this.editors[kind].value);
     try {
-      const found = await ask("compile", { ...this.names, domain_text: domain, batch_text: batch });
+      const found = await ask("compile", { ...this.names, domain_text: domain, batch_text: batch,
+        confidence: this.errors.confidence });
       this.compiled = found;
       this.showCompiled();
       if (await this.save()) {
@@ -323,7 +324,8 @@ class Bench {
   async startPlan(more = {}) {
     if (!this.compiled?.key) { this.showJob(this.job); return; }
     try {
-      const found = await ask("plan", { ...this.names, noise: this.errors.noise, ...more });
+      const { noise, confidence } = this.errors;
+      const found = await ask("plan", { ...this.names, noise, confidence, ...more });
       this.plans = found.plans;
       this.choosePlan();
       this.showJob(found.job);

@@ -17,7 +17,7 @@ export class Errors {
     for (const id of ["amount", "delta"]) {
       $(id).addEventListener("input", () => { this.toSlider(); this.keep(); typed(); });
     }
-    $("confidence").addEventListener("change", () => { this.keep(); this.refresh(); });
+    $("confidence").addEventListener("change", () => { this.keep(); this.refresh(); this.bench.check(); });
     for (const radio of document.querySelectorAll("input[name=noise]")) {
       radio.addEventListener("change", () => { this.keep(); this.changeNoise(); });
     }
@@ -35,11 +35,12 @@ export class Errors {
   }
 
   get kind() { return document.querySelector("input[name=noise]:checked").value; }
+  get confidence() { return Number($("confidence").value) || 0.95; }
   get noise() { return this.kind === "pure" ? "pure" : "gaussian"; }
 
   get settings() {
     return { noise: this.kind, amount: $("amount").value.trim(), delta: $("delta").value.trim(),
-      confidence: Number($("confidence").value) };
+      confidence: this.confidence };
   }
 
   get amounts() {
@@ -85,7 +86,7 @@ export class Errors {
     const other = $("beside").value && beside.find(({ value }) => value === $("beside").value);
     try {
       this.found = await ask("errors", { plan: plan || "", outcome, ...this.amounts,
-        confidence: Number($("confidence").value), beside: other?.plan || "", beside_name: other?.name || "" });
+        confidence: this.confidence, beside: other?.plan || "", beside_name: other?.name || "" });
       problem($("amount-problem"), "");
       this.show();
     } catch (reason) { problem($("amount-problem"), sentence(reason)); }
@@ -230,7 +231,7 @@ export class Errors {
     if (!plan) return;
     try {
       if (statement >= 0 && !current) throw new Error("Wait until the questions are planned.");
-      const wanted = Number($("wanted").value), confidence = Number($("confidence").value) || 0.95;
+      const wanted = Number($("wanted").value), { confidence } = this;
       const found = await ask("inverse", { plan, wanted, statement, confidence });
       const sign = { epsilon: "ε", rho: "ρ" }[found.name];
       const use = h("button", { type: "button", onclick: () => this.use(found) }, "Use it");
@@ -259,7 +260,7 @@ export class Errors {
     const titles = (compiled?.batch.statements || []).slice(0, 300).map(({ title }, i) => [String(i), title]);
     options($("wanted-of"), [["-1", "a typical count"], ["-2", "all answers with a tolerance (-- within)"], ...titles]);
     try {
-      const params = { plan, ...names, ...this.amounts, confidence: Number($("confidence").value) };
+      const params = { plan, ...names, ...this.amounts, confidence: this.confidence };
       const worst = await ask("worst", params);
       put($("worst"), worst.html);
       $("bound").textContent = worst.bound;
