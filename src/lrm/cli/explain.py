@@ -70,10 +70,10 @@ def explain(plan: str, **choices: Any) -> None:
       lrm explain plan.lrm --epsilon 0.1 --confidence 0.99 --plot errors.svg
     """
     from lrm.plans.file import load_plan
+    from lrm.views.choices import met_facts
     from lrm.views.documents import explanation_document
     from lrm.views.figures import KINDS, errors_drawing
     from lrm.views.plans import explanation_facts
-    from lrm.views.tolerances import met_facts
 
     plot, limit, confidence = choices["plot"], choices["limit"], choices["confidence"]
     expect = choices["expect"]

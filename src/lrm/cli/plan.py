@@ -98,10 +98,9 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
     """
     from lrm.plans.noises import choose_noise
     from lrm.plans.planner import plan as make_plan
+    from lrm.views.choices import met_facts, noise_blocks, noise_facts
     from lrm.views.documents import plan_document
-    from lrm.views.noises import noise_blocks, noise_facts
     from lrm.views.plans import plan_facts
-    from lrm.views.tolerances import met_facts
 
     confidence, meet = choices["confidence"], choices["meet"]
     check_apart({"--output": output}, {"WORKLOAD": workload, "--domain": choices["domain"]})

@@ -50,8 +50,7 @@ def rehearse(plan: str, output: str | None, **choices: Any) -> None:
     privacy = loaded.privacy(**amounts) if amounts else unit_privacy(loaded.noise)
     drawn = expected_rows(loaded) if choices["rows"] is None else choices["rows"]
     made = make_rehearsal(loaded, privacy, drawn)
-    beside = answers_beside(made, place)
-    check_output(None if beside is None else str(beside), force=choices["force"])
+    check_output(answers_beside(made, place), force=choices["force"])
     write_release_page(made, place, choices["confidence"])
     if choices["as_json"]:
         print_json({"rehearsal": True, "page": place, "rows": drawn, "plan": plan})

@@ -132,8 +132,7 @@ def _write_release(file: str, place: str, choices: dict[str, Any]) -> str | None
     _refuse_amounts(choices, "release")
     loaded = load_release(file)
     limit = LISTED if choices["limit"] is None else choices["limit"]
-    answers_path = answers_beside(loaded, place, limit)
-    beside = None if answers_path is None else str(answers_path)
+    beside = answers_beside(loaded, place, limit)
     check_apart({"the file of all answers": beside}, {"FILE": file})
     check_output(beside, force=choices["force"])
     processed = processed_answers(loaded, choices["post_process"])

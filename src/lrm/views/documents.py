@@ -14,11 +14,11 @@ from lrm.spelling import many, number
 from lrm.views.answers import grouped_tables, single_numbers, statement_table, usable_words
 from lrm.views.blocks import Block, Document, Facts, Prose, plain_table
 from lrm.views.budgets import BUDGET_COLUMNS, ENTRY_COLUMNS, budget_row, entry_row, preview_lines
+from lrm.views.choices import met_blocks
 from lrm.views.derived import derived_notes, expected_columns, expected_rows
 from lrm.views.plans import bound_lines, error_lines, plan_lines, worst_blocks
 from lrm.views.releases import release_lines
 from lrm.views.statement_errors import StatementErrors, error_table, kind_lines, usable_sentence
-from lrm.views.tolerances import met_blocks
 from lrm.workload.layout import find_statement
 
 MOST_STATEMENTS = 40

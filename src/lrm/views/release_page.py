@@ -52,18 +52,18 @@ def release_page(
     limit: int = LISTED,
     *,
     processed: Processed | None = None,
-    file: str | None = None,
+    place: str | os.PathLike[str] | None = None,
 ) -> str:
     """The page of a release.
 
-    ``file`` is the name of a file next to the page that has all answers, where not all are listed.
+    ``place`` is where the page will be, next to a file of all answers where not all are listed.
 
     >>> import lrm
     >>> plan = lrm.plan([[1, 1], [1, 0]], "noise-on-data")
     >>> "differential privacy" in release_page(lrm.release(plan, [10, 20], epsilon=1))
     True
     """
-    document = release_document(release, confidence, limit, processed=processed, file=file)
+    document = release_document(release, confidence, limit, processed=processed, place=place)
     foot = f"made with {release.software} · plan {release.plan.digest[:16]}"
     return page(document, "Rehearsal" if release.simulated else "Release", foot)
 
@@ -74,10 +74,12 @@ def release_document(
     limit: int = LISTED,
     *,
     processed: Processed | None = None,
-    file: str | None = None,
+    place: str | os.PathLike[str] | None = None,
 ) -> Document:
     """All that the page shows, which the workbench shows too."""
     plan = release.plan
+    beside = None if place is None else answers_beside(release, place, limit)
+    file = None if beside is None else Path(beside).name
     tables = _tables(release, confidence, limit, processed)
     marked = () if not release.simulated else (Prose((_SIMULATED,), "warning"),)
     return Document(
@@ -111,7 +113,7 @@ def _errors(release: Release, confidence: float) -> Table | None:
 
 def answers_beside(
     release: Release, path: str | os.PathLike[str], limit: int = LISTED
-) -> Path | None:
+) -> str | None:
     """The file that has all answers of a page at ``path``, where the page does not list all.
 
     It is CSV, or Parquet where that would be some GB.
@@ -119,7 +121,7 @@ def answers_beside(
     if len(release.plan.workload.shown) <= limit:
         return None
     ending = ".parquet" if _is_large(release) else ".csv"
-    return Path(path).with_suffix(f".rehearsal{ending}" if release.simulated else ending)
+    return str(Path(path).with_suffix(f".rehearsal{ending}" if release.simulated else ending))
 
 
 def _is_large(release: Release) -> bool:
@@ -141,8 +143,7 @@ def write_release_page(
         release.write(beside, confidence)
     elif beside is not None:
         export_csv(release, beside, confidence, processed=processed)
-    name = None if beside is None else beside.name
-    write_text(path, release_page(release, confidence, limit, processed=processed, file=name))
+    write_text(path, release_page(release, confidence, limit, processed=processed, place=path))
 
 
 def _key(release: Release, tables: Sequence[StatementTable]) -> Numbers:

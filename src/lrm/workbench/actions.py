@@ -23,7 +23,7 @@ from lrm.releases.file import load_release
 from lrm.views.answers import grouped_tables, single_numbers, statement_tables
 from lrm.views.html import render, render_parts
 from lrm.views.plans import bound_words
-from lrm.views.release_page import LISTED, answers_beside, release_document, release_page
+from lrm.views.release_page import release_document, release_page
 from lrm.views.releases import export_csv, export_json
 from lrm.views.statement_errors import statement_facts
 from lrm.workbench.commands import (
@@ -436,10 +436,8 @@ class Actions:
     def _results(self, params: Params) -> dict[str, Any]:
         """The report of a release, as parts of the page."""
         name = params.text("release")
-        release = self._release_of(name)
-        beside_page = answers_beside(release, Path(name).with_suffix(".html"), LISTED)
-        file = None if beside_page is None else beside_page.name
-        return {"html": render_parts(release_document(release, file=file))}
+        document = release_document(self._release_of(name), place=Path(name).with_suffix(".html"))
+        return {"html": render_parts(document)}
 
     def _download(self, params: Params) -> dict[str, Any]:
         """Issue an address from which one file can be fetched, once."""
@@ -462,9 +460,8 @@ class Actions:
         if form == "lrm":
             return f"{stem}.lrm", TYPES[form], self.folder.made(name).read_bytes()
         if form == "html":
-            beside_page = answers_beside(release, f"{stem}.html", LISTED)
-            file = None if beside_page is None else beside_page.name
-            return f"{stem}.html", TYPES[form], release_page(release, file=file).encode()
+            page = f"{stem}.html"
+            return page, TYPES[form], release_page(release, place=page).encode()
         export = export_csv if form == "csv" else export_json
         with tempfile.TemporaryDirectory() as place:
             path = Path(place) / f"{stem}.{form}"

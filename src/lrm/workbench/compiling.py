@@ -31,7 +31,7 @@ from lrm.views.html import render
 from lrm.views.statement_errors import named_parts, statement_parts
 from lrm.workbench.commands import CONFIDENCE
 from lrm.workbench.folder import Text
-from lrm.workbench.warned import caught
+from lrm.workbench.params import caught
 from lrm.workload import Labels, TakenLabels, Workload
 
 LISTED = 2000

@@ -1,12 +1,19 @@
-"""The parameters of a request, which may be anything."""
+"""The parameters of a request, which may be anything, and the warnings while it is answered."""
 
 from __future__ import annotations
 
 import math
 import re
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from lrm.errors import UsageError
+
+_CATCHING = threading.RLock()
+"""All threads share the state of `warnings`: two that catch at once would get each other's."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 """Halves of characters, which JSON can write and no file can hold."""
@@ -54,3 +61,21 @@ class Params:
         if not math.isfinite(number):
             raise UsageError(f"{name} must be a finite number")
         return number
+
+
+@contextmanager
+def caught() -> Iterator[list[str]]:
+    """Yield a list that holds the warnings of the block after its end.
+
+    >>> with caught() as told:
+    ...     warnings.warn("mind the gap")
+    >>> told
+    ['mind the gap']
+    """
+    messages: list[str] = []
+    with _CATCHING, warnings.catch_warnings(record=True) as records:
+        warnings.simplefilter("always")
+        try:
+            yield messages
+        finally:
+            messages += [str(record.message) for record in records]

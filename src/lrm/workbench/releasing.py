@@ -30,7 +30,7 @@ from lrm.views.release_page import write_release_page
 from lrm.workbench.commands import Ran, run, typed
 from lrm.workbench.folder import Folder
 from lrm.workbench.fragments import ledger_html, remaining_html
-from lrm.workbench.warned import caught
+from lrm.workbench.params import caught
 
 HISTORY = 200
 """Entries of a ledger that are listed, the newest first."""
