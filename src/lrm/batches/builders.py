@@ -27,7 +27,7 @@ from lrm.maps.products.factors import Word, make_factor
 from lrm.maps.products.map import ProductMap
 from lrm.workload import LabelBlock, Labels, Workload
 from lrm.workload.families import range_rows, stack
-from lrm.workload.products import MOST_IMPORTANCES, product_map, spread_importance
+from lrm.workload.products import check_importances, product_map, spread_importance
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -207,11 +207,7 @@ def with_importance(batch: Workload, importance: float) -> Workload:
     """Return the batch with an importance, a factor on its squared errors in planning."""
     if importance == 1:
         return replace(batch, importance=None)
-    if batch.shape[0] > MOST_IMPORTANCES:
-        raise WorkloadError(
-            f"at most {MOST_IMPORTANCES:,} queries may have an importance, "
-            f"but the batch has {batch.shape[0]:,}"
-        )
+    check_importances(batch.shape[0])
     return replace(batch, importance=np.full(batch.shape[0], importance))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -134,7 +135,7 @@ MAX_ROWS = 1 << 22
 
 
 @dataclass
-class _Answers:
+class _Answers(ABC):
     """Labels of the answers so far."""
 
     domain: Domain
@@ -143,12 +144,29 @@ class _Answers:
     weights: int = 0
     count: int = 0
 
-    def _take(self, block: LabelBlock) -> Label | None:
+    def add(
+        self,
+        names: Names,
+        axes: Sequence[int],
+        products: Sequence[Product],
+        rows: Sequence[Rows] = (),
+        *,
+        hidden: bool = False,
+    ) -> Label | None:
+        """Append an answer in each of its groups; return a label that it repeats, if any."""
+        block = names.label(self.domain, axes, rows, hidden=hidden)
         clash = self.taken.add(block)
         if clash is None:
             self.labels.append(block)
             self.count += block.count
+            self._append(axes, products, rows)
         return clash
+
+    @abstractmethod
+    def _append(
+        self, axes: Sequence[int], products: Sequence[Product], rows: Sequence[Rows]
+    ) -> None:
+        """Append the queries of an answer."""
 
     def _hold(self, weights: int) -> None:
         self.weights += weights
@@ -166,23 +184,13 @@ class FlatRows(_Answers):
     data: list[Floats] = field(default_factory=list)
     lengths: list[NDArray[np.int64]] = field(default_factory=list)
 
-    def add(
-        self,
-        names: Names,
-        axes: Sequence[int],
-        products: Sequence[Product],
-        rows: Sequence[Rows] = (),
-        *,
-        hidden: bool = False,
-    ) -> Label | None:
-        """Append an answer in each of its groups; return a label that it repeats, if any."""
+    def _append(
+        self, axes: Sequence[int], products: Sequence[Product], rows: Sequence[Rows]
+    ) -> None:
         size = self.domain.size
         weights = np.zeros(size)
         for coefficient, vectors in products:
             weights += coefficient * vectors.get(0, np.ones(1))
-        clash = self._take(names.label(self.domain, axes, rows, hidden=hidden))
-        if clash is not None:
-            return clash
         if self.count > MAX_ROWS:
             raise WorkloadError(f"the batch has more than {MAX_ROWS:,} answers; split it")
         for axis_rows in rows:
@@ -199,7 +207,6 @@ class FlatRows(_Answers):
         self.indices.append(cells)
         self.data.append(data)
         self.lengths.append(lengths)
-        return clash
 
     def finished(self) -> Workload:
         """Join the rows to one batch."""
@@ -225,19 +232,9 @@ class Terms(_Answers):
         self.factors = [[word_factor("total", size)] for size in self.domain.shape]
         self._known = [{} for _ in self.domain.shape]
 
-    def add(
-        self,
-        names: Names,
-        axes: Sequence[int],
-        products: Sequence[Product],
-        rows: Sequence[Rows] = (),
-        *,
-        hidden: bool = False,
-    ) -> Label | None:
-        """Append an answer in each of its groups; return a label that it repeats, if any."""
-        clash = self._take(names.label(self.domain, axes, rows, hidden=hidden))
-        if clash is not None:
-            return clash
+    def _append(
+        self, axes: Sequence[int], products: Sequence[Product], rows: Sequence[Rows]
+    ) -> None:
         number = len(self.labels) - 1
         self.most = max(self.most, len(products))
         rows_by_axis: dict[int, Rows | None] = {
@@ -255,7 +252,6 @@ class Terms(_Answers):
             self.chosen.append(row)
             self.coefficients.append(total_factor)
             self.term_of.append(number)
-        return None
 
     def _nothing(self, axes: Sequence[int]) -> Product:
         """The product that weighs no cell."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from lrm.cli.options import json_option
+from lrm.cli.options import NEIGHBOURS, choice_option, json_option, whole_option
 from lrm.cli.terminal import echo, print_document, print_json
 
 if TYPE_CHECKING:
@@ -47,12 +47,11 @@ def budget() -> None:
 @click.option(
     "--limit", required=True, metavar="AMOUNT", help="Exact amount, such as 1, 0.5 or 1/3."
 )
-@click.option(
+@choice_option(
     "--accounting",
-    type=click.Choice(["epsilon", "rho"]),
+    "epsilon rho",
+    "epsilon for pure releases only, rho for Gaussian and pure ones.",
     default="epsilon",
-    show_default=True,
-    help="epsilon for pure releases only, rho for Gaussian and pure ones.",
 )
 @click.option(
     "--domain", metavar="FILE", help="Domain file that declares whom the budget protects."
@@ -60,17 +59,8 @@ def budget() -> None:
 @click.option(
     "--person", metavar="COLUMN", help="Instead of --domain: the column that identifies the person."
 )
-@click.option(
-    "--max-rows",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Instead of --domain: upper bound on the rows of one person (1).",
-)
-@click.option(
-    "--neighbours",
-    type=click.Choice(["add-remove", "substitute"]),
-    help="One unit added or removed (default), or replaced.",
-)
+@whole_option("--max-rows", "Instead of --domain: upper bound on the rows of one person (1).")
+@choice_option("--neighbours", NEIGHBOURS, "One unit added or removed (default), or replaced.")
 @_shared
 def create(table: str, limit: str, accounting: str, ledger: str, **choices: Any) -> None:
     r"""Give TABLE its budget, once: neither the limit nor whom it protects ever changes.

@@ -6,13 +6,16 @@ import click
 
 from lrm.cli.inputs import check_apart, check_output, read_questions
 from lrm.cli.options import (
+    EFFORTS,
     amount_options,
+    choice_option,
     chosen_mechanisms,
     domain_option,
     json_option,
     plot_option,
     read_amounts,
     seed_option,
+    time_limit_option,
 )
 from lrm.cli.progress import ProgressLine
 from lrm.cli.terminal import echo, print_document, print_json
@@ -25,12 +28,11 @@ if TYPE_CHECKING:
 @click.command(short_help="Compare all mechanisms on one workload.")
 @click.argument("workload")
 @domain_option
-@click.option(
+@choice_option(
     "--noise",
-    type=click.Choice(["pure", "laplace", "gaussian", "both"]),
+    "pure laplace gaussian both",
+    "pure: Laplace, and a row for shaped noise; both: Laplace and Gaussian noise.",
     default="pure",
-    show_default=True,
-    help="pure: Laplace, and a row for shaped noise; both: Laplace and Gaussian noise.",
 )
 @amount_options
 @click.option(
@@ -40,19 +42,8 @@ if TYPE_CHECKING:
     help="Mechanisms, separated by commas; all by default.",
 )
 @seed_option
-@click.option(
-    "--effort",
-    type=click.Choice(["quick", "normal", "thorough"]),
-    default="normal",
-    show_default=True,
-    help="How long best searches.",
-)
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    help="Seconds per mechanism, which then ends with the best so far.",
-)
+@choice_option("--effort", EFFORTS, "How long best searches.", default="normal")
+@time_limit_option("Seconds per mechanism, which then ends with the best so far.")
 @plot_option
 @json_option
 def compare(workload: str, noise: str, plot: str | None, **choices: Any) -> None:

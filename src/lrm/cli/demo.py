@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrm.cli.options import json_option
+from lrm.cli.options import json_option, whole_option
 from lrm.cli.terminal import echo, print_json
 from lrm.errors import FileFormatError
 
@@ -29,14 +29,7 @@ FURTHER = "SELECT COUNT(*) AS western FROM patients WHERE state IN ('CA', 'WA')"
     show_default=True,
     help="Privacy budget that the release spends.",
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    metavar="N",
-    default=0,
-    show_default=True,
-    help="Seed of the synthetic table; the noise has none.",
-)
+@whole_option("--seed", "Seed of the synthetic table; the noise has none.", least=0, default=0)
 @click.option(
     "--folder",
     metavar="DIR",

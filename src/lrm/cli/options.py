@@ -24,6 +24,36 @@ MECHANISMS = (
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
+
+def whole_option(
+    name: str, text: str, *, least: int = 1, default: int | None = None
+) -> Callable[[Command], Command]:
+    """An option that takes a whole number."""
+    limits, shown = click.IntRange(min=least), default is not None
+    return click.option(
+        name, type=limits, metavar="N", default=default, show_default=shown, help=text
+    )
+
+
+def choice_option(
+    name: str, words: str, text: str, default: str | None = None
+) -> Callable[[Command], Command]:
+    """An option that takes one of some words, which are separated by blanks."""
+    choices = click.Choice(words.split())
+    return click.option(
+        name, type=choices, default=default, show_default=default is not None, help=text
+    )
+
+
+def time_limit_option(text: str) -> Callable[[Command], Command]:
+    """After how many seconds a search ends with the best so far."""
+    positive = click.FloatRange(min=0, min_open=True)
+    return click.option("--time-limit", type=positive, metavar="SECONDS", help=text)
+
+
+EFFORTS = "quick normal thorough"
+NEIGHBOURS = "add-remove substitute"
+
 confidence_option = click.option(
     "--confidence",
     type=float,
@@ -33,13 +63,11 @@ confidence_option = click.option(
     help="Confidence level of the intervals.",
 )
 
-seed_option = click.option(
+seed_option = whole_option(
     "--seed",
-    type=click.IntRange(min=0),
-    metavar="N",
+    "Seed of the random starts of solvers; the noise of a release has none.",
+    least=0,
     default=0,
-    show_default=True,
-    help="Seed of the random starts of solvers; the noise of a release has none.",
 )
 
 domain_option = click.option(

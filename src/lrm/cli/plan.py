@@ -5,7 +5,17 @@ from typing import Any
 import click
 
 from lrm.cli.inputs import check_apart, check_output, read_questions
-from lrm.cli.options import MECHANISMS, confidence_option, domain_option, json_option, seed_option
+from lrm.cli.options import (
+    EFFORTS,
+    MECHANISMS,
+    choice_option,
+    confidence_option,
+    domain_option,
+    json_option,
+    seed_option,
+    time_limit_option,
+    whole_option,
+)
 from lrm.cli.progress import ProgressLine
 from lrm.cli.terminal import echo, print_document, print_json
 
@@ -47,34 +57,16 @@ from lrm.cli.terminal import echo, print_document, print_json
 @click.option("-o", "--output", metavar="FILE", help="Save the plan, for instance as plan.lrm.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @seed_option
-@click.option(
-    "--max-records",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Upper bound on the number of records in a table.",
-)
-@click.option(
-    "--effort",
-    type=click.Choice(["quick", "normal", "thorough"]),
-    help="best: how long to search (normal by default).",
-)
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    help="Seconds until the plan must be ready, with the best so far.",
-)
-@click.option(
-    "--rank", type=click.IntRange(min=1), metavar="N", help="lowrank: number of measurements."
-)
+@whole_option("--max-records", "Upper bound on the number of records in a table.")
+@choice_option("--effort", EFFORTS, "best: how long to search (normal by default).")
+@time_limit_option("Seconds until the plan must be ready, with the best so far.")
+@whole_option("--rank", "lowrank: number of measurements.")
 @click.option(
     "--rank-ratio", type=float, metavar="X", help="lowrank: measurements over rank (1.2)."
 )
 @click.option("--gamma", type=float, metavar="X", help="lowrank: the paper's relaxation (0.01).")
 @click.option("--relaxed", is_flag=True, help="lowrank: keep W ≈ B·L as the paper does (biased).")
-@click.option(
-    "--fanout", type=click.IntRange(min=2), metavar="N", help="hierarchical: fan-out (2)."
-)
+@whole_option("--fanout", "hierarchical: fan-out (2).", least=2)
 @click.option("--no-root", is_flag=True, help="hierarchical: leave the total out.")
 @json_option
 def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> None:

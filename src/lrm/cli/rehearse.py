@@ -6,7 +6,13 @@ from typing import Any
 import click
 
 from lrm.cli.inputs import check_apart, check_output
-from lrm.cli.options import amount_options, confidence_option, json_option, read_amounts
+from lrm.cli.options import (
+    amount_options,
+    confidence_option,
+    json_option,
+    read_amounts,
+    whole_option,
+)
 from lrm.cli.terminal import echo, print_json
 
 
@@ -15,12 +21,7 @@ from lrm.cli.terminal import echo, print_json
 @click.option("-o", "--output", metavar="PAGE", help="File for the page, such as rehearsal.html.")
 @click.option("--force", is_flag=True, help="Replace PAGE if it exists.")
 @amount_options
-@click.option(
-    "--rows",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Number of synthetic rows; by default from expected sizes, else 100,000.",
-)
+@whole_option("--rows", "Number of synthetic rows; by default from expected sizes, else 100,000.")
 @confidence_option
 @json_option
 def rehearse(plan: str, output: str | None, **choices: Any) -> None:

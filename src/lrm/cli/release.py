@@ -7,12 +7,15 @@ import click
 from lrm.cli.endings import paying
 from lrm.cli.inputs import check_apart, check_output
 from lrm.cli.options import (
+    NEIGHBOURS,
     amount_options,
     check_confidence,
+    choice_option,
     confidence_option,
     json_option,
     limit_option,
     read_amounts,
+    whole_option,
 )
 from lrm.cli.progress import waiting
 from lrm.cli.terminal import echo, print_document, print_json
@@ -49,16 +52,13 @@ if TYPE_CHECKING:
 )
 @click.option("--no-ledger", is_flag=True, help="Confirm that nothing records what is spent.")
 @click.option("--dry-run", is_flag=True, help="Show cost and errors; spend nothing, read no row.")
-@click.option(
+@choice_option(
     "--neighbours",
-    type=click.Choice(["add-remove", "substitute"]),
-    help="For a plan without a domain: a record added or removed (default), or replaced.",
+    NEIGHBOURS,
+    "For a plan without a domain: a record added or removed (default), or replaced.",
 )
-@click.option(
-    "--max-rows",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="For a plan without a domain: upper bound on the records of one person (1).",
+@whole_option(
+    "--max-rows", "For a plan without a domain: upper bound on the records of one person (1)."
 )
 @confidence_option
 @limit_option("Number of answers to print (20).", default=20)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -59,10 +59,28 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Computed:
-    """A formula of linear answers, in every group: a rate, an average, a variance."""
+class _Answer:
+    """An answer in every group of its label."""
 
     label: LabelBlock
+    may_lack: ClassVar[tuple[str, ...]] = ()  # fields of which older files know the default alone
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of groups of each attribute."""
+        return tuple(len(labels) for _, labels in self.label.axes)
+
+    def facts(self, *, lines: bool = True) -> dict[str, Any]:
+        """As JSON holds it, with the line of the label if wanted; defaults keep older digests."""
+        defaults = [part.name for part in fields(self) if getattr(self, part.name) == part.default]
+        left_out = set(defaults) & set(self.may_lack)
+        return {"label": next(self.label.facts(lines=lines)), **facts_of(self, "label", *left_out)}
+
+
+@dataclass(frozen=True)
+class Computed(_Answer):
+    """A formula of linear answers, in every group: a rate, an average, a variance."""
+
     formula: Formula
     inputs: tuple[Block, ...]  # where the inputs are, one block per input of the formula
     # Where numbers in bins are summed by representatives: how far that can move an answer, or what
@@ -89,11 +107,6 @@ class Computed:
         for block in self.inputs:
             block.check(self.shape, queries)
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of groups of each attribute."""
-        return tuple(len(labels) for _, labels in self.label.axes)
-
     def input_rows(self) -> list[Indices]:
         """The linear queries of each input."""
         return [block.rows(self.shape) for block in self.inputs]
@@ -101,11 +114,6 @@ class Computed:
     def shifted(self, by: int) -> Computed:
         """The same where the linear queries come later in a batch."""
         return replace(self, inputs=tuple(_shifted(block, by) for block in self.inputs))
-
-    def facts(self, *, lines: bool = True) -> dict[str, Any]:
-        """As JSON holds it, with the line of the label if wanted."""
-        left_out = ("undivided",) if self.undivided is None else ()  # older files keep their digest
-        return {"label": next(self.label.facts(lines=lines)), **facts_of(self, "label", *left_out)}
 
     @property
     def note(self) -> str:
@@ -128,10 +136,9 @@ class Computed:
 
 
 @dataclass(frozen=True)
-class Quantile:
+class Quantile(_Answer):
     """A quantile of an ordered attribute in every group, read from its running totals."""
 
-    label: LabelBlock
     level: float  # between 0 and 1; one half is the median
     # Where the running totals are: one more stride than the label has attributes, for the cells of
     # the ordered attribute.
@@ -166,11 +173,6 @@ class Quantile:
         """Refuse inputs that a batch of this number of queries does not have."""
         self.totals.check((*self.shape, len(self.lows)), queries)
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of groups of each attribute."""
-        return tuple(len(labels) for _, labels in self.label.axes)
-
     def input_rows(self) -> list[Indices]:
         """The linear queries of the running totals."""
         return [self.totals.rows((*self.shape, len(self.lows)))]
@@ -178,12 +180,6 @@ class Quantile:
     def shifted(self, by: int) -> Quantile:
         """The same where the linear queries come later in a batch."""
         return replace(self, totals=_shifted(self.totals, by))
-
-    def facts(self, *, lines: bool = True) -> dict[str, Any]:
-        """As JSON holds it, with the line of the label if wanted."""
-        # Older files know no other method than "lower": without it they keep their digest.
-        left_out = ("method",) if self.method == "lower" else ()
-        return {"label": next(self.label.facts(lines=lines)), **facts_of(self, "label", *left_out)}
 
     @property
     def note(self) -> str:

@@ -141,12 +141,17 @@ def spread_importance(importance: ArrayLike | None, queries: Sequence[int]) -> F
         )
     if np.all(values == 1.0):
         return None
+    check_importances(count)
+    return np.repeat(values, queries)
+
+
+def check_importances(count: int) -> None:
+    """Refuse a batch of more queries than may have an importance each."""
     if count > MOST_IMPORTANCES:
         raise WorkloadError(
             f"at most {MOST_IMPORTANCES:,} queries may have an importance, "
             f"but the batch has {count:,}"
         )
-    return np.repeat(values, queries)
 
 
 def product_map(batch: ProductBatch) -> LinearMap:

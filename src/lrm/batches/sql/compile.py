@@ -35,7 +35,7 @@ from lrm.batches.sql.source import Chunk, split
 from lrm.batches.terms import FlatRows, Terms
 from lrm.errors import SqlError, SqlWarning, WorkloadError
 from lrm.workload import LabelBlock, Statement, Workload
-from lrm.workload.products import MOST_IMPORTANCES
+from lrm.workload.products import check_importances
 from lrm.workload.statements import distinct_names, title_of
 
 if TYPE_CHECKING:
@@ -407,11 +407,7 @@ def _weighed(batch: Workload, chunks: list[Chunk]) -> Workload:
     values = [chunk.importance for chunk in chunks]
     if all(value == 1 for value in values):
         return batch
-    if batch.shape[0] > MOST_IMPORTANCES:
-        raise WorkloadError(
-            f"at most {MOST_IMPORTANCES:,} queries may have an importance, "
-            f"but the batch has {batch.shape[0]:,}"
-        )
+    check_importances(batch.shape[0])
     for previous, other in pairwise(chunks):
         if previous.line == other.line and previous.importance != other.importance:
             raise SqlError(
