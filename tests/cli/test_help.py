@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from lrm.cli import COMMANDS, main
+from lrm.cli import main
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -74,12 +74,12 @@ def test_the_page_names_no_option_that_does_not_exist():
     assert set(re.findall(r"`(--?[a-z][a-z-]*)`", page)) <= real
 
 
-def test_commands_are_listed_with_their_own_short_help(run):
+def test_commands_are_listed_with_their_short_help(run):
     listing = run("--help").stdout
     for name, command in EVERY:
         if " " not in name:
-            assert command.short_help == COMMANDS[name][1]
-            assert COMMANDS[name][1] in listing
+            assert command.short_help
+            assert command.short_help in listing
 
 
 def test_every_command_prints_json():

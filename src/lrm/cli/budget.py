@@ -27,7 +27,7 @@ def _shared(command: _Command) -> _Command:
     return ledger(json_option(command))
 
 
-@click.group(short_help="Give tables a privacy budget and see what was spent.")
+@click.group()
 def budget() -> None:
     """Give tables a privacy budget, and see what was spent of it.
 

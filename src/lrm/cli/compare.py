@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lrm.privacy.budget import Noise, Privacy
 
 
-@click.command(short_help="Compare all mechanisms on one workload.")
+@click.command()
 @click.argument("workload")
 @domain_option
 @choice_option(

@@ -5,7 +5,7 @@ import click
 from lrm.cli.terminal import print_json
 
 
-@click.command(short_help="Print the completion script of a shell.")
+@click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FURTHER = "SELECT COUNT(*) AS western FROM patients WHERE state IN ('CA', 'WA')"
 
 
-@click.command(short_help="Run everything on a synthetic table.")
+@click.command()
 @click.option(
     "--epsilon",
     metavar="AMOUNT",

@@ -26,7 +26,7 @@ def _kinds(ctx: click.Context, param: click.Parameter, value: str | None) -> dic
     return {name.strip(): kind.strip() for name, _, kind in pairs}
 
 
-@click.group(short_help="Draft and check the file of a table's public facts.")
+@click.group()
 def domain() -> None:
     r"""Draft and check the domain file: the public facts of a table.
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lrm.privacy.budget import Privacy
 
 
-@click.command(short_help="Show the error of a plan, or the epsilon for an error.")
+@click.command()
 @click.argument("plan")
 @amount_options
 @click.option(

@@ -31,8 +31,10 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in self._lazy:
             return None
-        module, function = self._lazy[cmd_name][0].split(":")
+        place, short_help = self._lazy[cmd_name]
+        module, function = place.split(":")
         command: click.Command = getattr(import_module(module), function)
+        command.short_help = short_help
         _keep_lines(command)
         return command
 

@@ -20,7 +20,7 @@ from lrm.cli.progress import ProgressLine
 from lrm.cli.terminal import echo, print_document, print_json
 
 
-@click.command(short_help="Choose a strategy for a workload, without data.")
+@click.command()
 @click.argument("workload")
 @domain_option
 @click.option(

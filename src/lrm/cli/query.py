@@ -9,7 +9,7 @@ from lrm.cli.options import check_confidence, confidence_option, json_option, li
 from lrm.cli.terminal import echo, print_document, print_json
 
 
-@click.command(short_help="Ask a release further questions, at no cost.")
+@click.command()
 @click.argument("release")
 @click.argument("sql", required=False)
 @click.option(

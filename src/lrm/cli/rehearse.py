@@ -16,7 +16,7 @@ from lrm.cli.options import (
 from lrm.cli.terminal import echo, print_json
 
 
-@click.command(short_help="Make the page of a release on synthetic rows, before data is read.")
+@click.command()
 @click.argument("plan")
 @click.option("-o", "--output", metavar="PAGE", help="File for the page, such as rehearsal.html.")
 @click.option("--force", is_flag=True, help="Replace PAGE if it exists.")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lrm.releases import Preview, Release
 
 
-@click.command(short_help="Answer a plan's queries on a private table.")
+@click.command()
 @click.argument("plan")
 @click.option(
     "--table",

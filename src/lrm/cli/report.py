@@ -48,7 +48,7 @@ def processed_answers(release: "Release", steps: tuple[str, ...] | None) -> "Pro
     return None if steps is None else process(release, steps)
 
 
-@click.command(short_help="Make one HTML page of a plan, a comparison or a release.")
+@click.command()
 @click.argument("file")
 @click.option(
     "-o",

@@ -18,7 +18,7 @@ ALL_ROWS = 100_000
 """Rows of a statement that is asked for by name."""
 
 
-@click.command(short_help="Show a plan or a release.")
+@click.command()
 @click.argument("file")
 @click.argument("statement", required=False)
 @confidence_option

@@ -15,7 +15,7 @@ PORT = 8417
 """The port that is tried first; another one is taken if it is in use."""
 
 
-@click.command(short_help="Plan and make a release in the browser.")
+@click.command()
 @click.argument("folder", default=".")
 @click.option(
     "--port",
