@@ -58,13 +58,18 @@ TESTS = {
     "ledger/entries.py": ["ledger/test_history.py", "ledger/test_tampering.py"],
     "ledger/place.py": ["ledger/test_second_path.py", "ledger/test_failures.py"],
     "ledger/postgres.py": ["ledger/test_ledger.py", "ledger/test_failures.py"],
-    "ledger/sqlite.py": ["ledger/test_ledger.py", "ledger/test_failures.py"],
+    "ledger/sqlite.py": [
+        "ledger/test_ledger.py",
+        "ledger/test_failures.py",
+        "ledger/test_second_path.py",
+    ],
     "ledger/store.py": ["ledger/test_ledger.py"],
 }
 """Module → the tests that are run against its mutants, quick ones first."""
 
 KEYWORDS = {
     "ledger/postgres.py": "postgres",
+    "ledger/sqlite.py": "not postgres and not race and not mounted and not any_moment and not ctrl",
     "privacy/bodies/base.py": "vertices or difference or yes",
     "privacy/bodies/cube.py": "cube or difference",
     "privacy/bodies/drawing.py": "drawing or below or order or intervals or digits or yes",
@@ -225,9 +230,9 @@ class _Forks:
 
 
 def _limit(seconds: int) -> None:
-    """End this process after so much time of a processor, or after fifty times that."""
+    """End this process after so much time of a processor, or after ten times that."""
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-    signal.alarm(50 * seconds)
+    signal.alarm(10 * seconds)
 
 
 def _run(session: Any) -> int:

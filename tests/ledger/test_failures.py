@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from contextlib import closing, contextmanager
 from fractions import Fraction
@@ -237,6 +238,24 @@ def test_a_lock_that_is_held_too_long(path):
             spend(path, timeout=0.3)
         assert Ledger.open(path).remaining("people") == 1, "reading goes on"
     spend(path)
+
+
+def test_a_reader_waits_until_pages_are_written(path):
+    """Then nobody can read; the lock may be taken when a reader has connected already."""
+    ledger = Ledger.open(path, timeout=20)
+    connect = ledger._store._connect
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as holder:
+        unlock = threading.Timer(0.5, holder.execute, ["ROLLBACK"])
+
+        def connect_and_lock(mode):
+            db = connect(mode)
+            holder.execute("BEGIN EXCLUSIVE")
+            unlock.start()
+            return db
+
+        ledger._store._connect = connect_and_lock
+        assert ledger.remaining("people") == 1
+        unlock.join()
 
 
 def test_a_postgres_lock_that_is_held_too_long():
