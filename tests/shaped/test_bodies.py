@@ -466,6 +466,62 @@ def test_facets_out_of_bounds_are_refused(vertices, facets):
         Facets(vertices, facets, 0)
 
 
+ONE = Tables((1,), (False,), 1)
+
+
+@pytest.mark.parametrize(
+    ("make", "good", "wrong"),
+    [
+        (Cube, [(1, 1), (400, 1 << 62)], [(0, 1), (401, 1), (1, 0), (1, (1 << 62) + 1)]),
+        (
+            Tables,
+            [((2000,), (False,), 1 << 62), ((1, 1), (True, False), 1)],
+            [
+                ((), (), 1),
+                ((1, 1), (True,), 1),
+                ((1, 0), (False, False), 1),
+                ((1,), (False,), 0),
+                ((1,), (False,), (1 << 62) + 1),
+                ((2001,), (False,), 1),
+                ((1000, 1001), (True, True), 1),
+            ],
+        ),
+        (
+            Groups,
+            [((ONE,), (1,)), ((ONE, ONE), (WHOLE - 1, 1))],
+            [
+                ((), ()),
+                ((ONE,), (1, 1)),
+                ((ONE,), (0,)),
+                ((ONE, ONE), (WHOLE, 1)),
+                ((Groups((ONE,), (1,)),), (1,)),
+            ],
+        ),
+        (
+            lambda shift: Facets(np.array([[1, 1], [1, -1]]), np.array([[1, 2], [1, -2]]), shift),
+            [(0,), (40,)],
+            [(-1,), (41,)],
+        ),
+    ],
+)
+def test_bodies_out_of_bounds_are_refused(make, good, wrong):
+    for facts in good:
+        assert make(*facts).words
+    for facts in wrong:
+        with pytest.raises(WorkloadError):
+            make(*facts)
+
+
+def test_words_name_the_body():
+    assert ONE.words == "independent Laplace noise on 1 cells"
+    assert Tables((1, 1), (False,) * 2, 1).words == "the hull of all yes/no patterns of 2 counts"
+    assert Tables((3, 2), (True,) * 2, 1).words == "the hull of tables of 3, 2 cells"
+    assert Tables((3,) * 7, (True,) * 7, 1).words == "the hull of 7 tables of 3 cells"
+    assert Tables((3,) * 6 + (2,), (True,) * 7, 1).words == "the hull of 7 tables of 2 to 3 cells"
+    assert Groups((ONE, Cube(2, 1)), (1, 1)).words.startswith("2 groups: independent Laplace")
+    assert BODIES["facets 3"].words.endswith("facets in 3 dimensions")
+
+
 def test_exact_volumes_and_covariances_by_facets():
     for k in (2, 3, 4, 6):
         points = np.array(list(itertools.product([0, 1], repeat=k))[1:])

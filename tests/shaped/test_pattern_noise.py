@@ -13,6 +13,7 @@ from scipy import stats
 import lrm
 from forging import resealed
 from lrm.errors import BudgetError, FileFormatError
+from lrm.privacy.bodies import patterns
 from lrm.privacy.bodies.patterns import (
     _draw_first,
     _eulerian,
@@ -100,7 +101,9 @@ def test_simulated_noise_has_the_variances():
     np.testing.assert_allclose(np.cov(values.T), wanted, atol=0.06 * wanted.max())
 
 
-def test_the_first_part_is_chosen_with_few_digits_as_with_many():
+@pytest.mark.parametrize("digits", [1, 20])
+def test_the_first_part_is_chosen_with_few_digits_as_with_many(monkeypatch, digits):
+    monkeypatch.setattr(patterns, "FIRST_DIGITS", digits)
     k, rate = 6, Fraction(5, 2)
     weights = np.array([a * math.exp(-2.5 * j) for j, a in enumerate(_eulerian(k + 1))])
     assert sum(_eulerian(k + 1)) == math.factorial(k + 1)

@@ -14,12 +14,11 @@ from lrm.accuracy.intervals import half_widths
 from lrm.errors import BudgetError
 from lrm.exact.reconstruction import Reconstruction, WeighedReconstruction
 from lrm.maps.linear import Floats
-from lrm.privacy.amounts import LEAST_AMOUNT, MOST_AMOUNT, parse_amount
+from lrm.privacy.amounts import LEAST_AMOUNT, MOST_AMOUNT, Amount, parse_amount
 from lrm.privacy.budget import (
     LEAST_RHO,
     MOST_RHO,
     ZCDP,
-    Amount,
     ApproxDP,
     Noise,
     Privacy,

@@ -14,8 +14,6 @@ from pathlib import Path
 from lrm.errors import LedgerError
 from lrm.ledger.store import CREATE_HINT
 
-__all__ = ["FilePlace"]
-
 
 class FilePlace:
     """A path, followed to the real name of the file that is or will be there."""

@@ -24,7 +24,8 @@ from lrm.maps.linear import Floats
 from lrm.plans.concerns import plan_concerns
 from lrm.plans.goals import Goals, Objective, accuracy_of, column_errors, weighted_error
 from lrm.plans.tolerances import Met, least_amount
-from lrm.privacy.budget import ZCDP, Amount, Noise, Privacy, PureDP
+from lrm.privacy.amounts import Amount
+from lrm.privacy.budget import ZCDP, Noise, Privacy, PureDP
 from lrm.privacy.unit import Neighbours, PrivacyUnit
 from lrm.rendering import compare_with, html_of, write_page
 from lrm.solvers.bounds import Spectrum

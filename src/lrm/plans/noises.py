@@ -12,7 +12,8 @@ from lrm.batches import as_batch
 from lrm.domain import Domain
 from lrm.plans.core import Plan
 from lrm.plans.planner import plan
-from lrm.privacy.budget import Amount, ApproxDP, PureDP, parse_amount, parse_delta
+from lrm.privacy.amounts import Amount, parse_amount
+from lrm.privacy.budget import ApproxDP, PureDP, parse_delta
 from lrm.workload.columns import statement_columns
 
 __all__ = ["NoiseChoice", "choose_noise"]

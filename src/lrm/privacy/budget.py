@@ -24,28 +24,9 @@ from lrm.privacy.amounts import (
     parse_amount,
     spell,
     spell_amount,
-    upward_float,
 )
 from lrm.privacy.gaussian_profile import largest_rho
 from lrm.privacy.unit import PrivacyUnit
-
-__all__ = [
-    "NOT_PROMISED",
-    "ZCDP",
-    "Amount",
-    "ApproxDP",
-    "Noise",
-    "Privacy",
-    "PureDP",
-    "epsilon_for",
-    "parse_amount",
-    "parse_delta",
-    "rho_for",
-    "rho_of_pure",
-    "unit_privacy",
-    "upward_float",
-    "zcdp_of",
-]
 
 LEAST_DELTA = Fraction(1, 10**60)
 LEAST_RHO = LEAST_AMOUNT**2 / 2

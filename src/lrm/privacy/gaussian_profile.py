@@ -29,8 +29,6 @@ from functools import lru_cache
 
 from lrm.privacy.amounts import decimal_of
 
-__all__ = ["SPREAD", "delta_bound", "keeps", "largest_rho"]
-
 SPREAD = 4
 """r²: how much larger σ² of discrete noise is than that of the continuous noise behind it."""
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from lrm.privacy.budget import Noise
 
-__all__ = ["COARSE", "MOST_STEPS", "LatticeLaw", "NoiseLaw", "on_lattices"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -29,20 +29,6 @@ from lrm.privacy.noise import (
 )
 from lrm.privacy.shaped import ShapedLaw, calibrate_shaped
 
-__all__ = [
-    "Measurable",
-    "Measurements",
-    "TrueCounts",
-    "calibrate",
-    "check_calibration",
-    "check_fit",
-    "check_total",
-    "law_of",
-    "measure",
-    "regrouped",
-    "shown_to_owner",
-]
-
 
 class Measurable(Protocol):
     """What the mechanism needs to know of an integer strategy."""

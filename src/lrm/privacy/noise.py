@@ -21,16 +21,6 @@ from lrm.privacy.budget import ApproxDP, Privacy, PureDP, rho_for, zcdp_of
 from lrm.privacy.gaussian_profile import SPREAD
 from lrm.privacy.laws import LatticeLaw, NoiseLaw, on_lattices
 
-__all__ = [
-    "Calibrated",
-    "calibrate_gaussian",
-    "calibrate_laplace",
-    "check_gaussian",
-    "check_laplace",
-    "gaussian_scale",
-    "laplace_scale",
-]
-
 LARGEST_SCALE = 2.0**54
 """With this scale a draw beyond 2^62 has probability below e^−256; larger ones are refused.
 
@@ -121,7 +111,7 @@ def calibrate_gaussian(squared_sensitivity: int, privacy: Privacy) -> Calibrated
     rho = zcdp_of(privacy).rho
     law = NoiseLaw("gaussian", gaussian_scale(squared_sensitivity, privacy))
     distance = _upward_root(Fraction(squared_sensitivity))
-    _check_scale(law.scale, distance, "rho")
+    check_scale(law.scale, distance, "rho")
     # Not from opendp.prelude, which imports Polars and all else that it supports: 0.2 s.
     from opendp.measurements import make_gaussian  # noqa: PLC0415
     from opendp.metrics import l2_distance  # noqa: PLC0415
@@ -166,7 +156,7 @@ def calibrate_laplace(
     (True, True)
     """
     law = NoiseLaw("laplace", laplace_scale(sensitivity, privacy.epsilon))
-    _check_scale(law.scale, sensitivity, "epsilon")
+    check_scale(law.scale, sensitivity, "epsilon")
     from opendp.measurements import make_laplace  # noqa: PLC0415
     from opendp.metrics import l1_distance  # noqa: PLC0415
 
@@ -250,7 +240,8 @@ def _check_loss(loss: Fraction, exact: Fraction, allowed: Fraction) -> None:
         raise BudgetError("the stated privacy loss is not that of the noise")
 
 
-def _check_scale(scale: float, distance: float, amount: str) -> None:
+def check_scale(scale: float, distance: float, amount: str) -> None:
+    """Refuse noise, or distances of neighbours, beyond 64-bit integers."""
     if scale > LARGEST_SCALE or distance > LARGEST_DISTANCE:
         raise BudgetError(
             f"with this plan, so small an {amount} needs noise that does not fit 64-bit integers; "

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc, gammaincinv
 
-from lrm.errors import BudgetError
 from lrm.privacy.bodies.base import Body
 from lrm.privacy.bodies.drawing import SYSTEM, Bits
 from lrm.privacy.bodies.patterns import (
@@ -27,9 +26,7 @@ from lrm.privacy.bodies.patterns import (
 )
 from lrm.privacy.budget import PureDP
 from lrm.privacy.laws import COARSE, NoiseLaw
-from lrm.privacy.noise import LARGEST_SCALE, Calibrated, laplace_scale
-
-__all__ = ["ShapedLaw", "ShapedNoise", "calibrate_shaped"]
+from lrm.privacy.noise import Calibrated, check_scale, laplace_scale
 
 Floats = NDArray[np.float64]
 
@@ -282,10 +279,6 @@ def calibrate_shaped(
     (30.0, Fraction(1, 10))
     """
     scale = laplace_scale(sensitivity * factor, privacy.epsilon)
-    if scale > LARGEST_SCALE:
-        raise BudgetError(
-            "with this plan, so small an epsilon needs noise that does not fit 64-bit integers; "
-            "use a larger epsilon, or plan with a larger max_records"
-        )
+    check_scale(scale, 0, "epsilon")
     law = ShapedLaw("shaped", scale, body, sensitivity).on_lattice(divisors)
     return ShapedNoise(law, privacy, Fraction(sensitivity * factor) / Fraction(scale), None)

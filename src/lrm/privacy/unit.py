@@ -9,8 +9,6 @@ from typing import Any, Literal, get_args
 from lrm.errors import BudgetError
 from lrm.privacy.amounts import spell
 
-__all__ = ["MOST_ROWS", "Neighbours", "PrivacyUnit"]
-
 Neighbours = Literal["add-remove", "substitute"]
 """Neighbouring tables differ by one unit added or removed, or by one replaced by another."""
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from lrm.accuracy import Accuracy
 from lrm.errors import PrivacyWarning, UsageError
 from lrm.plans import Plan
-from lrm.privacy.amounts import spell_amount
-from lrm.privacy.budget import ZCDP, Amount, Privacy, PureDP
+from lrm.privacy.amounts import Amount, spell_amount
+from lrm.privacy.budget import ZCDP, Privacy, PureDP
 from lrm.privacy.mechanism import calibrate, measure
 from lrm.privacy.noise import Calibrated
 from lrm.privacy.unit import Neighbours, PrivacyUnit

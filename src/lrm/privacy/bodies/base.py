@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from lrm.privacy.bodies.drawing import SYSTEM, Bits
 
-__all__ = ["Body", "Floats", "Integers"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

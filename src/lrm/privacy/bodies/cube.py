@@ -26,8 +26,6 @@ from lrm.errors import WorkloadError
 from lrm.privacy.bodies.base import Body, Floats, Integers
 from lrm.privacy.bodies.drawing import SYSTEM, Bits, Terms, below, round_sums, shuffle
 
-__all__ = ["MOST_SIDES", "Cube"]
-
 MOST_SIDES = 400
 LARGEST_UNIT = 1 << 62
 

@@ -23,8 +23,6 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import cache
 
-__all__ = ["Bits", "Exponentials", "Terms", "below", "choose", "round_sums", "shuffle"]
-
 Bits = Callable[[int], int]
 """Returns that many random bits as a whole number."""
 

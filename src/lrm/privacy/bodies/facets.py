@@ -43,8 +43,6 @@ from lrm.privacy.bodies.base import Body, Floats, Integers
 from lrm.privacy.bodies.drawing import SYSTEM, Bits, below, choose, round_sums
 from lrm.privacy.bodies.gauges import solve_exactly
 
-__all__ = ["MOST_DIMENSIONS", "MOST_FACETS", "Facets"]
-
 MOST_DIMENSIONS = 12
 MOST_FACETS = 120_000
 """Facets, of each pair ±F one: verified at some 0.02 ms each."""

@@ -23,8 +23,6 @@ import numpy as np
 import scipy.linalg as la
 from numpy.typing import NDArray
 
-__all__ = ["Bases", "decide", "exact_norm", "minimise", "solve_exactly"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

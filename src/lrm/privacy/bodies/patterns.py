@@ -26,8 +26,6 @@ from numpy.typing import NDArray
 
 from lrm.privacy.bodies.drawing import SYSTEM, Bits, below
 
-__all__ = ["MOST_RATE", "draw_pattern", "pattern_variance", "simulate_patterns"]
-
 Floats = NDArray[np.float64]
 
 MOST_RATE = 64

@@ -26,8 +26,6 @@ import scipy.linalg as la
 from lrm.privacy.bodies.base import Body, Floats, Integers
 from lrm.privacy.bodies.gauges import minimise
 
-__all__ = ["Ellipsoid", "Sample", "sample_hull"]
-
 PILOT, FIRST, MOST = 1 << 10, 1 << 13, 1 << 16
 """Directions for a first covariance (and twice as many for a second), for a first estimate with the
 product of the leaves, and in all."""

@@ -39,16 +39,6 @@ from lrm.privacy.bodies.gauges import ROUNDING, decide, exact_norm, solve_exactl
 from lrm.privacy.bodies.sampling import Sample, sample_hull
 from lrm.privacy.bodies.tables import Tables
 
-__all__ = [
-    "MOST_DIMENSIONS",
-    "MOST_LEAVES",
-    "MOST_POINTS",
-    "SplitHull",
-    "Tree",
-    "distinct",
-    "leaves_of",
-]
-
 Tree = int | tuple["Tree", ...]
 """The number of a leaf, or the trees that are joined."""
 

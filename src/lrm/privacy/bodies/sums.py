@@ -24,8 +24,6 @@ from lrm.errors import WorkloadError
 from lrm.privacy.bodies.base import Body, Floats, Integers
 from lrm.privacy.bodies.drawing import SYSTEM, Bits
 
-__all__ = ["WHOLE", "Groups"]
-
 WHOLE = 1 << 24
 """What the shares of all groups sum to."""
 

@@ -43,8 +43,6 @@ from lrm.errors import WorkloadError
 from lrm.privacy.bodies.base import Body, Floats
 from lrm.privacy.bodies.drawing import SYSTEM, Bits, Terms, below, choose, round_sums, shuffle
 
-__all__ = ["MOST_FREE_CELLS", "Tables"]
-
 MOST_FREE_CELLS = 2000
 """Free cells of all tables: weights of some hundred thousand digits in all."""
 
