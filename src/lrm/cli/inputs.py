@@ -66,7 +66,7 @@ def read_declared(source: str) -> "Domain":
 def check_output(path: str | None, *, force: bool = True, kinds: tuple[str, ...] = ()) -> None:
     """Refuse a place that cannot be written, so that no work or privacy is lost on it.
 
-    ``kinds`` are endings, one of which the name must have.
+    ``kinds`` are the endings that the name may have.
     """
     if path is None:
         return

@@ -298,8 +298,8 @@ class Measured:
     def measure_clamped(self, entries: Integers) -> Integers:
         """The true measurements in integers of any size, each clamped to 62 bits: slow, and safe.
 
-        With a body they are not clamped: each by itself, that could move neighbours further apart
-        in its norm.
+        With a body they are not clamped: each by itself, that could increase the distance of
+        neighbours in its norm.
         """
         limit = 1 << CARRIER_BITS
         parts = []

@@ -170,7 +170,7 @@ def _pure(privacy: Privacy) -> PureDP:
     return privacy
 
 
-def check_calibration(  # noqa: PLR0913, PLR0917 - what a release states about its noise
+def check_calibration(  # noqa: PLR0913, PLR0917 - the noise of a release in full
     strategy: Measurable,
     privacy: Privacy,
     factor: int,
@@ -245,8 +245,8 @@ def measure(counts: TrueCounts, strategy: Measurable, noise: Calibrated) -> Meas
     """Measure the strategy on the counts, with noise. Nothing else sees the counts.
 
     Beyond ``strategy.max_records`` the measurements are made in integers of any size and
-    clamped to 62 bits, which moves neighbours no further apart; with a body the noisy sums are
-    clamped instead.
+    clamped to 62 bits, which does not increase the distance of neighbours; with a body the noisy
+    sums are clamped instead.
     """
     check_fit(counts, strategy.cell_count)
     opened = counts._open()  # noqa: SLF001 - the one door

@@ -253,8 +253,8 @@ class ShapedNoise(Calibrated):
     def add_to(self, true_values: NDArray[np.generic]) -> NDArray[np.int64]:
         """Add the noise in integers of any size; then clamp the sums to 62 bits.
 
-        Clamping looks at noisy values alone. Clamped true values could be further apart in the norm
-        of the body than those of neighbours may be.
+        Clamping looks at noisy values alone. Clamped true values could differ more in the norm of
+        the body than those of neighbours may.
         """
         noise = self.sampler.pop() if self.sampler else self.draw()
         (step,) = self.law.steps

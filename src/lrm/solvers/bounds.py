@@ -211,12 +211,13 @@ def volume_lower_bound(singular_values: Any, columns: int) -> float:
         r²/(8e²·ε²) · (vol(W·B_1^n) / (2·v_r))^{2/r},   v_r = π^{r/2}/Γ(r/2 + 1),
 
     the volume being taken in the r-dimensional range of W. An error that does not depend on x,
-    as that of every plan here, is its own worst case. (On integer counts neighbours are a whole
-    record apart, and the bound is meant for ε well below r.)
+    as that of every plan here, is its own worst case. (On integer counts neighbours differ by a
+    whole record, and the bound is meant for ε well below r.)
 
     Proof [1]_. Let V be the largest mean squared error. By Markov's inequality an answer lies
     within ρ = √(2V) of the truth with probability at least 1/2. Choose x_1 … x_N with ‖x_i‖₁ ≤ R
-    so that the points W·x_i are a maximal set 2ρ apart: balls of radius 2ρ around them cover
+    so that the points W·x_i are a maximal set with distances of at least 2ρ: balls of radius 2ρ
+    cover
     R·W·B_1^n, so N·v_r·(2ρ)^r ≥ R^r·vol(W·B_1^n). Balls of radius ρ around them are disjoint, and
     on x = 0 each holds the answer with probability at least exp(−εR)/2, so N ≤ 2·exp(εR).
     Together ``ρ ≥ (R/2)·exp(−εR/r)·(vol/(2v_r))^{1/r}``; R = r/ε is best. ∎

@@ -62,7 +62,7 @@ class Asked:
 
     line: int  # where it begins in the text
     title: str
-    importance: float  # importance, expected: what the comments before it say
+    importance: float  # importance, expected: from the comments before it
     expected: float | None
     # Titles and numbers of answers of its counts and of its other answers.
     parts: tuple[tuple[str, int], ...]
