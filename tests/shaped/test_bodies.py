@@ -513,13 +513,15 @@ def test_bodies_out_of_bounds_are_refused(make, good, wrong):
 
 
 def test_words_name_the_body():
-    assert ONE.words == "independent Laplace noise on 1 cells"
-    assert Tables((1, 1), (False,) * 2, 1).words == "the hull of all yes/no patterns of 2 counts"
-    assert Tables((3, 2), (True,) * 2, 1).words == "the hull of tables of 3, 2 cells"
-    assert Tables((3,) * 7, (True,) * 7, 1).words == "the hull of 7 tables of 3 cells"
-    assert Tables((3,) * 6 + (2,), (True,) * 7, 1).words == "the hull of 7 tables of 2 to 3 cells"
-    assert Groups((ONE, Cube(2, 1)), (1, 1)).words.startswith("2 groups: independent Laplace")
-    assert BODIES["facets 3"].words.endswith("facets in 3 dimensions")
+    assert ONE.words == "a table of 1 cell"
+    assert Tables((1, 1), (False,) * 2, 1).words == "2 yes/no counts"
+    assert Tables((3, 2), (True,) * 2, 1).words == "tables of 3, 2 cells"
+    assert Tables((3,) * 7, (True,) * 7, 1).words == "7 tables of 3 cells"
+    assert Tables((3,) * 6 + (2,), (True,) * 7, 1).words == "7 tables of 2 to 3 cells"
+    assert Groups((ONE, Cube(2, 1)), (1, 1)).words.startswith(
+        "2 groups: a table of 1 cell; 2 yes/no"
+    )
+    assert BODIES["facets 3"].words == f"hull of {len(BODIES['facets 3'].vertices)} points"
 
 
 def test_exact_volumes_and_covariances_by_facets():

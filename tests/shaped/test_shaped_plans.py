@@ -549,6 +549,7 @@ def test_the_commands_take_pure_noise(tmp_path):
     ]
     released = run.invoke(main, args)
     assert released.exit_code == 0, released.output
+    assert "noise shaped to the batch (3 yes/no counts)" in " ".join(released.output.split())
     shown = run.invoke(main, ["show", out, "--json"])
     assert shown.exit_code == 0, shown.output
 

@@ -261,7 +261,7 @@ class Tables(Body):
     @property
     def words(self) -> str:
         if not self.has_total and len(self.sizes) == 1:
-            return f"a table of {self.size} cells"
+            return f"a table of {self.size} cell{'s' if self.size > 1 else ''}"
         if not self.has_total and max(self.sizes) == 1:
             return f"{self.size} yes/no counts"
         if len(self.sizes) > LISTED_TABLES:
