@@ -10,7 +10,7 @@ from lrm.batches import parse_batch
 from lrm.domain import Bins, Categories, Dates, Domain, Integers
 from lrm.errors import FileFormatError, SqlWarning, WorkloadError
 from lrm.files.archive import read_archive, write_archive
-from lrm.plans.file import VERSION
+from lrm.plans.saving import VERSION
 from lrm.workload import Column, Statement
 
 DOMAIN = Domain(

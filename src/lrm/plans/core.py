@@ -23,6 +23,7 @@ from lrm.exact.reconstruction import EXACTNESS, Reconstruction
 from lrm.maps.linear import Floats
 from lrm.plans.concerns import plan_concerns
 from lrm.plans.goals import Goals, Objective, accuracy_of, column_errors, weighted_error
+from lrm.plans.saving import save_plan
 from lrm.plans.tolerances import Met, least_amount
 from lrm.privacy.amounts import Amount
 from lrm.privacy.budget import ZCDP, Noise, Privacy, PureDP
@@ -453,8 +454,6 @@ class Plan:
 
     def save(self, path: str) -> None:
         """Write the plan to a file that ``lrm.load_plan`` reads."""
-        from lrm.plans.file import save_plan  # noqa: PLC0415 - which reads plans, too
-
         save_plan(self, path)
 
     def report(

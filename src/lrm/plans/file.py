@@ -1,90 +1,27 @@
-"""Plans into files and from files: everything that defines them is checked when it is read."""
+"""Plans from files: everything that defines them is checked when it is read."""
 
 from __future__ import annotations
 
 import os
 from typing import Any, get_args
 
-from numpy.typing import NDArray
-
-from lrm.domain.file import domain_text, parse_domain
+from lrm.domain.file import parse_domain
 from lrm.errors import FileFormatError
 from lrm.exact.measured import Measured
 from lrm.exact.reconstruction import Reconstruction
-from lrm.files.archive import blaming, read_archive, write_archive
+from lrm.files.archive import blaming, read_archive
 from lrm.files.facts import Arrays, Facts
-from lrm.maps.files import pack_map, unpack_map
+from lrm.maps.files import unpack_map
 from lrm.plans.core import Plan
 from lrm.plans.goals import Objective
-from lrm.plans.measured_file import pack_measured, unpack_measured
+from lrm.plans.measured_file import unpack_measured
+from lrm.plans.saving import FACTS, VERSION
 from lrm.privacy.budget import Noise
 from lrm.solvers.bounds import Spectrum
 from lrm.workload import Labels, Statement, Workload, derived_from_facts
 from lrm.workload.display import Display
 
-__all__ = ["FACTS", "VERSION", "load_plan", "pack_plan", "save_plan", "unpack_plan"]
-
-VERSION = 5
-
-FACTS = (
-    "mechanism",
-    "noise",
-    "exact",
-    "least_error",
-    "objective",
-    "details",
-    "digest",
-    "labels",
-    "derived",
-    "display",
-    "statements",
-    "domain",
-    "workload",
-    "measured",
-    "reconstruction",
-    "sensitivity",
-    "max_records",
-)
-"""What a plan file states."""
-
-
-def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
-    """Write ``plan`` to ``path``, whole or not at all."""
-    arrays: dict[str, NDArray[Any]] = {}
-    facts = pack_plan(plan, arrays)
-    write_archive(path, "plan", VERSION, facts, arrays)
-
-
-def pack_plan(plan: Plan, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    """Put a plan's arrays into ``arrays`` and return its plain facts."""
-    workload, measured, given_map = plan.workload, plan.measured, plan.reconstruction_map.given
-    if plan.spectrum is not None:
-        arrays["singular-values"] = plan.spectrum.singular_values
-    if workload.importance is not None:
-        arrays["importance"] = workload.importance
-    return {
-        "mechanism": plan.mechanism,
-        "noise": plan.noise,
-        "exact": plan.exact,
-        "least_error": plan.least_error,
-        "objective": plan.objective,
-        "details": dict(plan.details),
-        "digest": plan.digest,
-        "labels": workload.labels.facts(),
-        "derived": [entry.facts() for entry in workload.derived],
-        "display": [entry.facts for entry in workload.display],
-        "statements": [entry.facts() for entry in workload.statements],
-        "domain": None if workload.domain is None else domain_text(workload.domain),
-        "workload": pack_map("workload", workload.queries, arrays),
-        "measured": pack_measured(measured, arrays),
-        "reconstruction": (
-            None if given_map is None else pack_map("reconstruction", given_map, arrays)
-        ),
-        # Integers that pass 2^53 are spelled, since JSON readers may take numbers for floats.
-        "sensitivity": str(measured.sensitivity),
-        "max_records": str(measured.max_records),
-    }
-
+__all__ = ["load_plan", "unpack_plan"]
 
 NOISES: dict[str, Noise] = {"laplace": "laplace", "gaussian": "gaussian", "shaped": "shaped"}
 

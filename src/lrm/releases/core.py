@@ -20,7 +20,7 @@ from lrm.exact.reconstruction import Answering
 from lrm.files.archive import write_archive
 from lrm.maps.linear import Floats
 from lrm.plans import Plan
-from lrm.plans.file import pack_plan
+from lrm.plans.saving import pack_plan
 from lrm.privacy.budget import Privacy, PureDP
 from lrm.privacy.mechanism import (
     Measurements,
