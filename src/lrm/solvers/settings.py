@@ -197,7 +197,6 @@ SEGMENT_LEAST_REACH = 128  # half: time × 1.61
 
 EFFORT_SECONDS = {
     "quick": 3.6,
-    "brief": 5.0,
     "normal": 45.0,
     "thorough": 1200.0,
 }  # limit
@@ -213,7 +212,6 @@ whole tables over 40 to 200 attributes. Of four attributes folded ones have 10 t
 
 GROUPS_SECONDS = {
     "quick": 3.0,
-    "brief": 5.0,
     "normal": 7.5,
     "thorough": 1200.0,
 }  # half: time × 0.48
@@ -243,8 +241,8 @@ FEW_VALUES = 64  # half: 1.0116
 """Attributes with so few values are tried with more rows too, which takes milliseconds."""
 
 FEW_ATTRIBUTES = 8  # half: 1.0302
-"""Over so few attributes, of which a fold counts for two, folded sets are kicked more often, for a
-second: 3 % less error of all one-way tables of six binary attributes, with each of eight seeds."""
+"""Over so few attributes, of which a fold counts for two, more folded sets are tried, for a second:
+3 % less error of all one-way tables of six binary attributes, with each of five seeds."""
 
 ALL_SETS = 11  # double: time × 2.65
 """Up to this many attributes every set is a candidate to add."""
@@ -273,15 +271,14 @@ BRIEF_ROWS = 64  # limit
 JOINT_LONG_SECONDS = 3.0  # limit
 """Seconds of counted work for the rows of a long basis: a plan takes at most 10 s."""
 
-FUSED = {"quick": 512, "brief": 512, "normal": 640, "thorough": 1200}  # limit
+FUSED = {"quick": 512, "normal": 640, "thorough": 1200}  # limit
 """Most values of a fused axis whose queries are written out, by effort."""
 
-LONG_FUSED = {"quick": 0, "brief": 0, "normal": 6000, "thorough": 6000}  # limit
+LONG_FUSED = {"quick": 0, "normal": 6000, "thorough": 6000}  # limit
 """Most values of a fused axis in any case, of attributes that need a basis; 0: none."""
 
 FUSED_SHARES = {
     "quick": (16,),
-    "brief": (16,),
     "normal": (16, 12),
     "thorough": (16, 12, 24, 8, 16, 12),
 }
@@ -289,7 +286,6 @@ FUSED_SHARES = {
 
 LONG_FUSED_SECONDS = {
     "quick": 0.0,
-    "brief": 0.0,
     "normal": 25.0,
     "thorough": 300.0,
 }  # limit

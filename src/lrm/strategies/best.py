@@ -114,8 +114,8 @@ def best_over_products(problem: Problem, search: Search, effort: Effort) -> Prod
         return None
     # Over few cells, a longer search over products found no more on any batch of the benchmarks.
     few = has_few_cells(problem, effort, search.noise)
-    brief = few and effort == "normal" and search.noise == "laplace"
-    return best_products(problem, search, effort="brief" if brief else effort)
+    quick = few and effort == "normal" and search.noise == "laplace"
+    return best_products(problem, search, effort="quick" if quick else effort)
 
 
 def best_over_cells(

@@ -76,8 +76,7 @@ def best_products(problem: Problem, search: Search, *, effort: Effort = "normal"
     problem, search
         The workload, and the progress callback.
     effort
-        How long to look: ``"quick"``, ``"normal"`` or ``"thorough"``; ``"brief"`` where a search
-        over the list of cells goes on from the result.
+        How long to look: ``"quick"``, ``"normal"`` or ``"thorough"``.
     """
     batch, terms = _batch(problem), _terms_of_statements(problem)
     if search.noise == "gaussian":

@@ -44,7 +44,6 @@ MOST_QUERIES = 20_000
 #: Descents of a long one, by effort.
 LONG_STAGES: dict[Effort, tuple[Stage, ...]] = {
     "quick": (),
-    "brief": (),
     "normal": (Stage(1, 1e-4, 150, 2),),
     "thorough": (Stage(1, 1e-5, 300, 6),),
 }

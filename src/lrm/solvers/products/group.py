@@ -25,7 +25,7 @@ from lrm.solvers.products.weights import Family
 
 __all__ = ["EFFORTS", "Effort", "GroupEffort", "GroupSearch", "marginals_of"]
 
-Effort = Literal["quick", "brief", "normal", "thorough"]
+Effort = Literal["quick", "normal", "thorough"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,6 @@ class GroupEffort:
 
 EFFORTS: dict[Effort, GroupEffort] = {
     "quick": GroupEffort(6, 1, 12, 0, (8,), (3,), 0, 60),
-    "brief": GroupEffort(12, 3, 40, 20, (8, 16), (2, 4), 2, 100),
     "normal": GroupEffort(24, 5, 200, 60, (8, 16, 12, 24, 8, 16, 12, 6), (2, 4, 8, 4, 12), 16, 200),
     "thorough": GroupEffort(
         100, 20, 400, 400, (8, 16, 12, 24, 6) * 6, (2, 4, 8, 4, 12, 16, 6, 3), 80, 500
@@ -155,11 +154,19 @@ class GroupSearch:
         assert search.best is not None  # noqa: S101 - starts are never empty
         return search.best
 
+    @property
+    def _is_small(self) -> bool:
+        """Whether sets are folded, and so few that more of them are tried in a second."""
+        return self.quadratic.folded and self.quadratic.d <= settings.FEW_ATTRIBUTES
+
     def _from_identities(self) -> None:
         # Fewer where bases will be optimised, unless that is quick or the values are only two.
         few = self.effort.kicks > 0 and any(self.quadratic.sizes[i] > 2 for i in self.needy)
         climbs = 1 if few else self.effort.climbs
-        self._sets_at(self.plain, climbs=climbs, randoms=self.effort.starts // (3 if few else 1))
+        randoms = self.effort.starts // (3 if few else 1)
+        if self._is_small:
+            climbs, randoms = max(climbs, 5), max(randoms, 24)
+        self._sets_at(self.plain, climbs=climbs, randoms=randoms)
 
     def _from_own_bases(self) -> None:
         """Bases from each attribute's own problem; equal attributes share one."""
@@ -235,9 +242,9 @@ class GroupSearch:
     def _refine(self) -> None:
         """Kicks of the sets and exchanges of rows, in turn, until neither gains."""
         misses, exchanges = 0, 0
-        most, each = self.effort.kicks, 5
-        if self.quadratic.folded and self.quadratic.d <= settings.FEW_ATTRIBUTES:
-            most, each = 3 * most, 20
+        most, each = (
+            (max(3 * self.effort.kicks, 60), 20) if self._is_small else (self.effort.kicks, 5)
+        )
         kicks = min(most, each * len(self.family.sets))
         while misses < kicks or (self.needy and exchanges < self.effort.exchanges):
             before = self.value

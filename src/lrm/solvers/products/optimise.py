@@ -212,14 +212,13 @@ class _Search:
         with contextlib.suppress(StopSolver):
             for groups in self._near():
                 terms = [frozenset(group.terms.tolist()) for group in groups]
-                if effort != "brief":
-                    # More combinations than before, and first: sets may take all the time.
-                    self._fuse(
-                        [
-                            self._groups.get((part, "quick"), group)
-                            for part, group in zip(terms, groups, strict=True)
-                        ]
-                    )
+                # More combinations than before, and first: sets may take all the time.
+                self._fuse(
+                    [
+                        self._groups.get((part, "quick"), group)
+                        for part, group in zip(terms, groups, strict=True)
+                    ]
+                )
                 finished = self._solve_each(terms)
                 self._add(finished)
                 self._fuse(finished)
