@@ -39,7 +39,7 @@ def test_plan_of_a_family_with_a_domain(run, run_json):
 
 def test_gaussian_plans_tell_their_certificate(run, run_json, planned):
     result = run("show", "gauss.lrm")
-    assert "for Gaussian noise" in result.stdout
+    assert "discrete Gaussian" in result.stdout
     assert "error at ρ = 1" in result.stdout
     bound = run("explain", "gauss.lrm", "--rho", "1", "--bound").stdout
     assert "for any Gaussian strategy" in bound
