@@ -41,7 +41,7 @@ TESTS = {
     "privacy/noise.py": ["privacy/test_noise.py"],
     "privacy/shaped.py": ["shaped/test_shaped_noise.py"],
     "privacy/unit.py": ["privacy/test_unit.py"],
-    "privacy/bodies/base.py": ["shaped/test_bodies.py", "shaped/test_replaced.py"],
+    "privacy/bodies/base.py": ["shaped/test_bodies.py", "shaped/test_shaped_noise.py"],
     "privacy/bodies/cube.py": ["shaped/test_bodies.py", "shaped/test_replaced.py"],
     "privacy/bodies/drawing.py": ["shaped/test_bodies.py"],
     "privacy/bodies/facets.py": ["shaped/test_bodies.py"],
@@ -70,7 +70,7 @@ TESTS = {
 KEYWORDS = {
     "ledger/postgres.py": "postgres",
     "ledger/sqlite.py": "not postgres and not race and not mounted and not any_moment and not ctrl",
-    "privacy/bodies/base.py": "vertices or difference or yes",
+    "privacy/bodies/base.py": "vertices or difference or columns or lattice or half",
     "privacy/bodies/cube.py": "cube or difference",
     "privacy/bodies/drawing.py": "drawing or below or order or intervals or digits or yes",
     "privacy/bodies/facets.py": "facet or vertices",

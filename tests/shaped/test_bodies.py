@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 
 from body_vertices import vertices_of
 from lrm.errors import WorkloadError
-from lrm.privacy.bodies import drawing
+from lrm.privacy.bodies import base, drawing
 from lrm.privacy.bodies.cube import Cube
 from lrm.privacy.bodies.drawing import Exponentials, below, choose, round_sums, shuffle
 from lrm.privacy.bodies.facets import Facets, _exact_normals, _solve_facets
@@ -510,6 +510,32 @@ def test_bodies_out_of_bounds_are_refused(make, good, wrong):
     for facts in wrong:
         with pytest.raises(WorkloadError):
             make(*facts)
+
+
+@pytest.mark.parametrize(
+    ("columns", "held"),
+    [
+        ([[4, 0], [0, 4]], True),
+        ([[6, 0], [0, 4]], False),
+        ([[8, 0], [0, 0]], True),
+        ([[10, 0], [0, 0]], False),
+        ([[4, -4], [0, 0]], True),
+        ([[6, -4], [0, 0]], False),
+        ([[4, 1], [0, 0]], False),
+    ],
+)
+def test_differences_of_norm_two_are_held_and_no_others(columns, held):
+    """Norms of differences in the cross-polytope of unit 4; what is odd is not looked at."""
+    assert Tables((2,), (False,), 4).holds_differences(np.array(columns)) == held
+    cube = Cube(2, 4).holds_differences(np.array(columns))
+    assert cube == all(max(0, *row) - min(0, *row) <= 8 for row in columns)
+
+
+def test_more_columns_than_are_compared_are_not_taken_for_held(monkeypatch):
+    monkeypatch.setattr(base, "MOST_COLUMNS", 4)  # the column of zeros is one of them
+    columns = np.array([[2, 4, 2, 0], [0, 0, 2, 2]])
+    assert Tables((2,), (False,), 4).holds_differences(columns[:, :3])
+    assert not Tables((2,), (False,), 4).holds_differences(columns)
 
 
 def test_words_name_the_body():

@@ -8,6 +8,8 @@ import pytest
 
 from lrm.errors import BudgetError
 from lrm.privacy import shaped
+from lrm.privacy.bodies.cube import Cube
+from lrm.privacy.bodies.sums import WHOLE, Groups
 from lrm.privacy.bodies.tables import Tables
 from lrm.privacy.budget import PureDP
 from lrm.privacy.shaped import ShapedLaw, _gamma_table, _half_width, calibrate_shaped
@@ -36,6 +38,8 @@ def law(body=SINGLE, rate=1, lattice=0):
         (YES_NO, "128", MULTIPLES, 0),
         (YES_NO, "2", np.array([2 * UNIT, 1]), 0),
         (TABLE, "2", MULTIPLES, 0),
+        (Cube(2, UNIT), "2", MULTIPLES, 0),
+        (Groups((YES_NO,), (WHOLE,)), "2", MULTIPLES, 0),
     ],
 )
 def test_where_the_noise_is_on_a_lattice(body, rate, divisors, lattice):
