@@ -131,6 +131,18 @@ def test_choice_and_order_follow_their_weights():
     assert stats.chisquare(counts).pvalue > ALARM
 
 
+def test_sums_are_rounded_to_the_nearest_integers():
+    """Uniform variables of a half: every exponential variable is ln 2 = 0.693."""
+
+    def half(count):
+        return 1 << (count - 1)
+
+    sums = [[(0, 1)], [(0, -1)], [(0, 10)], [(0, 10), (1, -3)]]
+    assert round_sums(sums, 2, Fraction(1), half) == [1, -1, 7, 5]
+    assert round_sums(sums, 2, Fraction(7, 10), half) == [0, 0, 5, 3]
+    assert round_sums(sums, 2, Fraction(1000), half) == [693, -693, 6931, 4852]
+
+
 def minus_log(x, terms=200):
     """−ln x for a Fraction in (0, 1], by the series of the inverse hyperbolic tangent."""
     halves = 0
