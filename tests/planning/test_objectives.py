@@ -31,8 +31,8 @@ def batch():
     domain = lrm.Domain(
         [
             lrm.Categories("ward", ["a", "b", "c", "d"]),
-            lrm.Integers("month", 1, 12),
-            lrm.Integers("stay", 0, 30),
+            lrm.Integers("month", 1, 6),
+            lrm.Integers("stay", 0, 14),
         ],
         "visits",
     )
@@ -115,9 +115,9 @@ def test_the_even_split_is_that_of_statements_planned_alone(batch):
     assert gaussian.shares[1, by_ward] == pytest.approx(1 / 6)
     sums = columns.statements[3]
     assert len(sums) == 2
-    # Sums of up to 30 days and counts matter alike, however large the sums are.
+    # Sums of up to 14 days and counts matter alike, however large the sums are.
     each = sorted(laplace.shares[3, list(sums)])
-    assert each[1] / each[0] == pytest.approx(30.0**2)
+    assert each[1] / each[0] == pytest.approx(14.0**2)
 
 
 def test_statements_alone_are_what_a_plan_of_them_has(batch):

@@ -46,7 +46,8 @@ def assert_in_order(walk, entered):
 
 
 def test_the_walk_of_a_plan(entered):
-    lrm.plan(QUESTIONS, domain=parse_domain(DOMAIN), effort="quick", objective="total")
+    _, few = QUESTIONS.split(";", 1)
+    lrm.plan(few, domain=parse_domain(DOMAIN), effort="quick", objective="total")
     assert_in_order(hops("Plan"), entered)
 
 

@@ -69,7 +69,7 @@ BODIES = {
     "facets 3": random_facets(3, 9, 1),
     "facets 5": random_facets(5, 12, 2),
     "split 2+2": random_split(4, (2, 2), 7, (0, 1)),
-    "split in a tree": random_split(5, (2, 1, 2), 9, ((0, 1), 2)),
+    "split in a tree": random_split(7, (2, 1, 2), 16, ((0, 1), 2)),
     "groups": Groups(
         (Tables((2, 2), (True, True), 2**20), random_facets(2, 5, 3)), (WHOLE // 3, WHOLE // 2)
     ),

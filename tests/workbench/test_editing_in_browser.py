@@ -61,7 +61,7 @@ def test_errors_stand_in_the_gutter_and_editors_are_as_tall_as_their_text(page, 
 def test_the_guarantee_is_kept_in_the_folder(page, small):
     with serving(small) as server:
         page.go(server.address)
-        planned(page)
+        stop(page)
         page.click("input[value=gaussian]")
         set_text(page, "#amount", "0.35")
         set_text(page, "#delta", "1e-7")
@@ -176,7 +176,7 @@ SLOW_BUDGETS = """(() => {
 def test_a_late_answer_about_budgets_does_not_hide_one_that_was_created(page, small):
     with serving(small) as server:
         page.go(server.address)
-        planned(page)
+        stop(page)
         page.click("#release-tab")
         page.wait(there("#create-budget:not([hidden])"))
         page.evaluate(SLOW_BUDGETS)

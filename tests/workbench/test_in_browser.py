@@ -236,14 +236,14 @@ def test_two_tabs_and_a_server_that_is_killed(page, small):
     with workbench(small) as (address, process):
         origin = address.partition("#")[0]
         tab.go(address)
-        planned(tab)
+        stop(tab)
         first = tab.new_tab()
         tab.go(origin)  # the browser was let in already
-        planned(tab)
+        stop(tab)
         # what is typed in one tab appears in the other
         append(tab, "SELECT COUNT(*) AS everybody FROM visits;")
         tab.wait(f"{text('#statements')}.includes('everybody')")
-        planned(tab)
+        stop(tab)
         tab.click("#release-tab")
         tab.click("#create-budget button")
         tab.wait(there("#budgets dl"))
@@ -252,7 +252,7 @@ def test_two_tabs_and_a_server_that_is_killed(page, small):
         second = tab.turn_to(first)
         tab.wait(f"{editor()}.then(x => x.includes('everybody'))")
         tab.wait(f"{text('#statements')}.includes('everybody')")
-        planned(tab)
+        stop(tab)
         tab.click("#release-tab")
         tab.wait(there("#budgets dl"))
         tab.click("#dry-run button")
@@ -292,7 +292,7 @@ def test_while_a_release_is_made(page, small):
     write_example(small, rows=300_000)
     with serving(small) as server:
         tab.go(server.address)
-        planned(tab)
+        stop(tab)
         tab.click("#release-tab")
         tab.click("#create-budget button")
         tab.wait(there("#budgets dl"))
