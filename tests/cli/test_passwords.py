@@ -78,8 +78,8 @@ COMMANDS = [
     ("report", "{}"),
     ("budget", "show", "--ledger", "{}"),
     ("budget", "create", "t", "--limit", "1", "--ledger={}"),
-    ("release", "p.lrm", "--table", "{}", "--epsilon", "1", "-o", "r.lrm", "--no-ledger"),
-    ("release", "p.lrm", "--counts", "{}", "--epsilon", "1", "-o", "r.lrm", "--no-ledger"),
+    ("release", "plan.lrm", "--table", "{}", "--epsilon", "1", "-o", "r.lrm", "--no-ledger"),
+    ("release", "plan.lrm", "--counts", "{}", "--epsilon", "1", "-o", "r.lrm", "--no-ledger"),
     ("{}",),
     ("plan", "identity:2", "--{}"),
 ]
@@ -87,10 +87,8 @@ COMMANDS = [
 
 @pytest.mark.parametrize("args", COMMANDS, ids=lambda args: " ".join(args[:3]))
 @pytest.mark.parametrize("debug", ["", "1"])
-def test_no_command_prints_a_password(args, debug, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_no_command_prints_a_password(args, debug, plan_file, monkeypatch):
     monkeypatch.setenv("LRM_DEBUG", debug)
-    assert CliRunner().invoke(main, ["plan", "identity:2", "-o", "p.lrm"]).exit_code == 0
     for address in ADDRESSES:
         result = CliRunner().invoke(main, [arg.replace("{}", address) for arg in args])
         assert result.exit_code in {1, 2}

@@ -352,9 +352,12 @@ def range_squared_norms(
 ) -> Floats:
     """Squared norm of the row of B for each range of cells [first, last]."""
     inverse = np.diff(1.0 / eigenvalues, prepend=0.0)
+    steps = [*zip(level_sizes(fanouts), inverse, strict=True)]
     result = np.zeros(len(first))
-    for size, step in zip(level_sizes(fanouts), inverse, strict=True):
-        result += step * range_energy(first, last, size)
+    for start in range(0, len(first), 1 << 14):  # what stays in the cache takes a third of the time
+        part = slice(start, start + (1 << 14))
+        for size, step in steps:
+            result[part] += step * range_energy(first[part], last[part], size)
     return result
 
 

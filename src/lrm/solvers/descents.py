@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_solve, cholesky
+from scipy.linalg import lapack
 
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import ConvergenceError
@@ -68,15 +68,14 @@ def penalised_error(W: Matrix, L: Matrix, beta: float) -> tuple[float, Matrix, M
     r, n = L.shape
     gram = L.T @ L if r >= n else L @ L.T
     gram[np.diag_indices_from(gram)] += 1.0 / beta
-    try:
-        low = cholesky(gram, lower=True, check_finite=False, overwrite_a=True), True
-    except LinAlgError:
+    low, failed = lapack.dpotrf(gram, lower=1)  # without what SciPy checks around it
+    if failed:
         return np.inf, np.zeros_like(L), np.zeros((len(W), r))
     if r >= n:
-        scaled_residual = cho_solve(low, W.T, check_finite=False).T
+        scaled_residual = lapack.dpotrs(low, W.T, lower=1)[0].T
         B = scaled_residual @ L.T
     else:
-        B = cho_solve(low, L @ W.T, check_finite=False).T
+        B = lapack.dpotrs(low, L @ W.T, lower=1)[0].T
         scaled_residual = beta * (W - B @ L)
     return float(np.vdot(scaled_residual, W)), -2.0 * B.T @ scaled_residual, B
 
@@ -201,11 +200,10 @@ def _log_error(X: Matrix, *, W: Matrix, power: float, width: float) -> tuple[flo
 
     ``log tr (XᵀX)⁻¹ + (2/power)·log Σ_j s_j^power`` with ``s_j = Σ_i sqrt(l_ij² + width²)``.
     """
-    try:
-        low = cholesky(X.T @ X, lower=True, check_finite=False)
-    except LinAlgError:
+    low, failed = lapack.dpotrf(X.T @ X, lower=1)
+    if failed:
         return float("inf"), np.zeros_like(X)
-    inverse = cho_solve((low, True), np.eye(X.shape[1]), check_finite=False)
+    inverse = lapack.dpotrs(low, np.eye(X.shape[1]), lower=1)[0]
     trace = float(np.trace(inverse))
     gradient = X @ (inverse @ inverse)
     gradient *= -2.0 / trace
