@@ -19,6 +19,7 @@ from lrm.privacy.bodies import base, drawing
 from lrm.privacy.bodies.cube import Cube
 from lrm.privacy.bodies.drawing import Exponentials, below, choose, round_sums, shuffle
 from lrm.privacy.bodies.facets import Facets, _exact_normals, _solve_facets
+from lrm.privacy.bodies.shared import SharedTables, shared_attributes
 from lrm.privacy.bodies.split import SplitHull
 from lrm.privacy.bodies.sums import WHOLE, Groups
 from lrm.privacy.bodies.tables import Tables
@@ -66,6 +67,7 @@ BODIES = {
     "one-way": Tables((3, 2, 2), (True,) * 3, 2**20),
     "mixed": Tables((2, 1, 3), (True, False, False), 2**20),
     "with a total": Tables((1, 1, 1), (True, False, False), 2**20),
+    "shared": SharedTables((((0, 3), (1, 2)), ((1, 2), (2, 2)), ((1, 2), (3, 2))), 2**20),
     "facets 3": random_facets(3, 9, 1),
     "facets 5": random_facets(5, 12, 2),
     "split 2+2": random_split(4, (2, 2), 7, (0, 1)),
@@ -221,7 +223,7 @@ def test_norms_are_those_of_the_hull(body):
     V = vertices_of(body)
     for _ in range(20):
         point = np.rint(V @ rng.normal(size=V.shape[1]))
-        if isinstance(body, Tables):  # in the space of common totals
+        if isinstance(body, Tables | SharedTables):  # in the space of common totals
             point = (V // 2**18).astype(int) @ rng.integers(-3, 4, V.shape[1])
         if isinstance(body, Groups):
             point = np.concatenate([[5, -3, 1, 1], point[4:]])
@@ -238,7 +240,9 @@ def test_vertices_are_held_and_nothing_beyond():
         assert one.holds(-V), name
         assert all(one.gauge(column.tolist()) <= 1 for column in V.T)
         beyond = V.copy()
-        if isinstance(one, SplitHull) or (isinstance(one, Tables) and any(one.closed)):
+        if isinstance(one, SplitHull | SharedTables) or (
+            isinstance(one, Tables) and any(one.closed)
+        ):
             beyond = V * 2
         else:
             beyond[np.argmax(np.abs(V[:, 0])), 0] += np.sign(V[np.argmax(np.abs(V[:, 0])), 0])
@@ -248,6 +252,34 @@ def test_vertices_are_held_and_nothing_beyond():
 def test_a_vector_outside_the_space_of_tables_is_refused():
     with pytest.raises(WorkloadError, match="common total"):
         BODIES["one-way"].gauge([1, 0, 0, 0, 0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        (),
+        (((0, 2), (1, 2)),),
+        (((0, 2), (1, 2)), ((2, 2), (3, 2))),  # they share nothing
+        (((0, 2), (1, 2)), ((0, 2), (2, 2)), ((1, 2), (2, 2))),
+        (((0, 2), (1, 2)), ((0, 3), (2, 2))),
+        (((0, 2), (1, 2)), ((0, 2),)),
+        (((1, 2), (0, 2)), ((0, 2), (2, 2))),
+        (((0, 2), (1, 0)), ((0, 2), (2, 2))),
+        (((0, 40), (1, 40)), ((0, 40), (2, 40))),
+    ],
+)
+def test_tables_that_do_not_share_the_same_attributes_are_refused(tables):
+    with pytest.raises(WorkloadError):
+        SharedTables(tables, 1)
+    with pytest.raises(WorkloadError, match="62"):
+        SharedTables((((0, 2), (1, 2)), ((0, 2), (2, 2))), 0)
+
+
+def test_what_tables_share():
+    assert shared_attributes([(0, 3, 4), (0, 1, 4), (0, 2, 4)]) == {0, 4}
+    assert shared_attributes([(0,), (1,), (2, 3)]) == frozenset()
+    for tables in ([(0, 1), (1, 2), (2, 3)], [(0, 1), (0,)], [(0, 1), (0, 1)]):
+        assert shared_attributes(tables) is None
 
 
 def test_groups_add_norms_by_their_shares():

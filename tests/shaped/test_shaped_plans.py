@@ -441,32 +441,58 @@ def all_one_way(*sizes):
     return families.products(list(sizes), names)
 
 
-@pytest.fixture(scope="module")
-def survey():
-    return lrm.plan(all_one_way(5, 5, 5, 3, 2), noise="pure", effort="quick")
+def of_tables(sizes, tables):
+    """Tables of some attributes each."""
+    names = [["identity" if i in table else "total" for i in range(len(sizes))] for table in tables]
+    return families.products(list(sizes), names)
+
+
+SURVEYS = {
+    "one-way": all_one_way(5, 5, 5, 3, 2),
+    "two-way": of_tables([4, 3, 3, 2, 2], [(0, 1), (0, 2), (0, 3), (4,)]),
+}
+
+
+@pytest.fixture(scope="module", params=SURVEYS)
+def survey(request):
+    plan = lrm.plan(SURVEYS[request.param], noise="pure", effort="quick", objective="total")
+    assert plan.measured.cells is None
+    assert (request.param == "two-way") == ("common" in plan.measured.body.words)
+    return plan
 
 
 @pytest.mark.parametrize(
-    ("sizes", "most"),
-    [((2,) * 12, 420.01), ((2,) * 20, 1687.0), ((5,) * 12, 3175.0), ((10,) * 4, 429.9)],
+    ("sizes", "tables", "most"),
+    [
+        ((2,) * 12, [], 420.01),
+        ((2,) * 20, [], 1687.0),
+        ((5,) * 12, [], 3175.0),
+        ((10,) * 4, [], 429.9),
+        # Laplace noise: 55,981, 58,430, 6,255 and 2,249
+        ((2,) * 50, [(2 * i, 2 * i + 1) for i in range(10)], 23_136),
+        ((2,) * 50, [(i, i + 20) for i in range(9)] + [(0, 49)], 24_807),
+        ((8, 10, 5, 4, 3, 2, 2, 5, 4, 3, 2, 6), [(0, 1)], 3818),
+        ((6, 5, 4, 2), [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3), ()], 1793),
+    ],
 )
-def test_errors_of_tables_of_many_attributes(sizes, most):
-    plan = lrm.plan(all_one_way(*sizes), noise="pure", effort="quick")
+def test_errors_of_tables_of_many_attributes(sizes, tables, most):
+    batch = of_tables(sizes, [*((i,) for i in range(len(sizes))), *tables])
+    plan = lrm.plan(batch, noise="pure", effort="quick", objective="total")
     assert plan.strategy_error <= most
 
 
 def test_tables_agree_with_the_same_strategy_over_all_cells(survey):
-    """Measurements, norms of neighbours and answers, by the matrix over all 750 cells."""
+    """Measurements, norms of neighbours and answers, by the matrix over all cells."""
     tables = survey.measured
     flat = tables.flat()
     rng = np.random.default_rng(0)
-    cells = rng.integers(0, 50, 750)
+    count = math.prod(tables.sizes)
+    cells = rng.integers(0, 50, count)
     assert np.array_equal(tables.measure(tables.counts_of(cells)), flat.measure(cells))
-    for cell in rng.integers(750, size=20):
-        moved = flat.measure(np.eye(750, dtype=np.int64)[cell])
+    for cell in rng.integers(count, size=20):
+        moved = flat.measure(np.eye(count, dtype=np.int64)[cell])
         assert tables.body.gauge(moved.tolist()) <= 1
-    values = rng.normal(size=tables.measurement_count)
-    values = flat.real_map.apply(rng.normal(size=750))  # what some table would give
+    values = flat.real_map.apply(rng.normal(size=count))  # what some table would give
     answers = flat.reconstruction_of(survey.workload.queries).apply(values)
     assert survey.reconstruction_map.apply(values) == pytest.approx(answers, abs=1e-6)
     norms = flat.reconstruction_of(survey.workload.queries).row_squared_norms
@@ -482,27 +508,76 @@ def test_errors_and_intervals_of_tables_are_those_of_draws(survey):
     assert np.all(covered > 0.95 - SIGMAS * math.sqrt(0.95 * 0.05 / len(noise)))
 
 
+def bodies_of(facts):
+    body = facts["measured"]["body"]
+    return body.get("bodies", [body])
+
+
+def other_order(facts, _):
+    facts["measured"]["tables"] = facts["measured"]["tables"][::-1]
+
+
+def other_labels(_, arrays):
+    arrays["measured"][:5] = 0
+
+
+def smaller(facts, _):
+    for one in bodies_of(facts):
+        one["unit"] = str(int(one["unit"]) // 4)
+
+
+def fewer_bits(facts, _):
+    facts["measured"]["bits"] += 1
+
+
+def fewer_tables(facts, _):
+    del facts["measured"]["tables"][-1]
+
+
+def fewer_bodies(facts, _):
+    facts["measured"]["body"] = bodies_of(facts)[0] | {"unit": "1"}
+
+
+def no_attributes(facts, _):
+    facts["measured"]["tables"] = ["a", [0, "b"], [99]]
+
+
 def test_files_of_tables_and_edited_ones(survey, tmp_path):
     survey.save(tmp_path / "a.plan")
     assert lrm.load_plan(tmp_path / "a.plan").digest == survey.digest
-
-    def other_order(facts, _):
-        facts["measured"]["tables"] = facts["measured"]["tables"][::-1]
-
-    def other_labels(_, arrays):
-        arrays["measured"][:5] = 0
-
-    def smaller(facts, _):
-        body = facts["measured"]["body"]
-        for one in body.get("bodies", [body]):
-            one["unit"] = str(int(one["unit"]) // 4)
-
-    def fewer_bits(facts, _):
-        facts["measured"]["bits"] += 1
-
-    for change in (other_order, other_labels, smaller, fewer_bits):
+    edits = [other_order, other_labels, smaller, fewer_bits]
+    for change in [*edits, fewer_tables, fewer_bodies, no_attributes]:
         with pytest.raises(FileFormatError):
             lrm.load_plan(resealed(tmp_path / "a.plan", change, tmp_path / "b.plan"))
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """The file of a plan whose tables share an attribute."""
+    batch = of_tables([3, 4, 2], [(0, 1), (0, 2)])
+    path = tmp_path_factory.mktemp("shared") / "a.plan"
+    lrm.plan(batch, noise="pure", effort="quick", objective="total").save(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda tables: [[x + 10 * (place % 2 == 0) for place, x in enumerate(t)] for t in tables],
+        lambda tables: [[t[0], t[1] + 1, *t[2:]] for t in tables],
+        lambda tables: [[*t, 3] for t in tables],
+        lambda tables: [[str(x) for x in t] for t in tables],
+        lambda _: {},
+    ],
+)
+def test_edited_bodies_of_shared_tables_are_refused(shared, tmp_path, change):
+    def edited(facts, _):
+        body = facts["measured"]["body"]
+        assert body["kind"] == "shared tables"
+        body["tables"] = change(body["tables"])
+
+    with pytest.raises(FileFormatError):
+        lrm.load_plan(resealed(shared, edited, tmp_path / "b.plan"))
 
 
 def test_a_release_of_a_survey_from_sql(tmp_path):

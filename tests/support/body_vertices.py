@@ -6,6 +6,7 @@ import numpy as np
 
 from lrm.privacy.bodies.cube import Cube
 from lrm.privacy.bodies.facets import Facets
+from lrm.privacy.bodies.shared import SharedTables
 from lrm.privacy.bodies.split import SplitHull
 from lrm.privacy.bodies.sums import WHOLE
 from lrm.privacy.bodies.tables import Tables
@@ -26,6 +27,14 @@ def vertices_of(body):
             choices.append(own if closed else [*own, np.zeros(n, dtype=int)])
         columns = [np.concatenate(one) for one in itertools.product(*choices)]
         return np.array(columns).T * body.unit
+    if isinstance(body, SharedTables):
+        values = dict(pair for table in body.tables for pair in table)
+        records = [
+            dict(zip(values, one, strict=True))
+            for one in itertools.product(*map(range, values.values()))
+        ]
+        columns = [np.concatenate([_cell_of(record, t) for t in body.tables]) for record in records]
+        return np.array(columns).T * body.unit
     columns, start = [], 0
     for one, share in zip(body.bodies, body.shares, strict=True):
         for vertex in vertices_of(one).T:
@@ -34,3 +43,10 @@ def vertices_of(body):
             columns.append(column)
         start += one.size
     return np.array(columns).T
+
+
+def _cell_of(record, table):
+    """A record in the table of some attributes: 1 in its cell."""
+    cells = np.zeros([n for _, n in table], dtype=int)
+    cells[tuple(record[i] for i, _ in table)] = 1
+    return cells.ravel()

@@ -31,18 +31,25 @@ from lrm.exact.products.integers import MarginalBasis
 from lrm.exact.products.reconstruction import ProductReconstruction
 from lrm.exact.products.strategy import Axis, over_cells
 from lrm.exact.reconstruction import FlatReconstruction, Reconstruction
-from lrm.exact.shaped import MOST_DENSE, one_way_rows, shaped_reconstruction, table_coordinates
+from lrm.exact.shaped import (
+    MOST_DENSE,
+    product_rows,
+    shaped_reconstruction,
+    table_places,
+    table_rows,
+)
 from lrm.maps.linear import LeftInverse, LinearMap
 from lrm.maps.matrices import DenseMap
 from lrm.maps.products.combine import weigh_terms
 from lrm.maps.products.map import ProductMap
 from lrm.maps.products.tabulation import Tabulation, tabulate
 from lrm.privacy.bodies.base import Body
+from lrm.privacy.bodies.shared import SharedTables
 from lrm.privacy.bodies.sums import Groups
 from lrm.privacy.bodies.tables import Tables
 from lrm.privacy.laws import MOST_STEPS
 
-__all__ = ["Measured"]
+__all__ = ["Measured", "plain_tables"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -53,6 +60,11 @@ MOST_MEASUREMENTS = 1 << 30
 
 MOST_SHAPED_CELLS = 1 << 20
 """Merged cells of a strategy with a body, whose columns are checked one by one."""
+
+
+def plain_tables(tables: Sequence[tuple[int, ...]]) -> list[int | list[int]]:
+    """Attributes of tables for a file or a digest: a number for a table of one attribute."""
+    return [table[0] if len(table) == 1 else list(table) for table in tables]
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,9 +133,9 @@ class Measured:
 
     @classmethod
     def of_tables(
-        cls, labels: Sequence[Integers], tables: Sequence[int], bits: int, body: Body
+        cls, labels: Sequence[Integers], tables: Sequence[tuple[int, ...]], bits: int, body: Body
     ) -> Measured:
-        """One-way tables of several attributes, measured with the noise of one body.
+        """Tables of one or more attributes each, measured with the noise of one body.
 
         Cells of the product are never listed: a record adds 2^bits to one measurement of each
         table, or to none.
@@ -134,7 +146,7 @@ class Measured:
             For each attribute, the merged value of each of its values; −1 where records with it
             are counted in no table.
         tables
-            The attributes whose tables are measured, in the order of the body.
+            The attributes of each table, ascending, in the order of the body.
         bits
             The binary exponent of the scale.
         body
@@ -142,9 +154,8 @@ class Measured:
         """
         axes = tuple(Axis((i,), (marks,)) for i, marks in enumerate(labels))
         bases = tuple(MarginalBasis.identity(axis.size) for axis in axes)
-        sets, factors = tuple((i,) for i in tables), (1 << bits,) * len(tables)
-        none = np.zeros(0, dtype=np.int64)
-        group = MeasuredGroup(none, axes, bases, sets, factors, (0,) * len(tables))
+        factors, none = (1 << bits,) * len(tables), np.zeros(0, dtype=np.int64)
+        group = MeasuredGroup(none, axes, bases, tuple(tables), factors, (0,) * len(tables))
         return cls(tuple(map(len, labels)), (group,), bits, body=body)
 
     def __post_init__(self) -> None:
@@ -190,17 +201,23 @@ class Measured:
         """Refuse a body that is not that of the tables: a record moves each by 2^bits or 0."""
         (group, *further), unit = self.groups, 1 << self.bits
         plain = not (further or self.residual or any(group.folds) or set(group.factors) != {unit})
-        if not plain or any(len(members) != 1 for members in group.sets):
-            raise WorkloadError("noise with a body needs one group of one-way tables, or cells")
-        sizes: list[int] = []
+        if not plain or any(basis.column_norm(1) != 1 for basis in group.bases):
+            raise WorkloadError("noise with a body needs one group of plain tables, or cells")
+        left = list(zip(group.sets, group.heights, strict=True))
         for part in body.bodies if isinstance(body, Groups) else (body,):
-            if not isinstance(part, Tables) or part.unit != unit:
+            if not isinstance(part, Tables | SharedTables) or part.unit != unit:
                 raise WorkloadError("a record moves the measurements beyond the body of the noise")
-            sizes += part.sizes
-        tables = [group.bases[k] for (k,) in group.sets]
-        if sizes != [basis.height for basis in tables] or any(
-            basis.column_norm(1) != 1 for basis in tables
-        ):
+            count = len(part.sizes if isinstance(part, Tables) else part.tables)
+            part_tables, left = left[:count], left[count:]
+            # A record adds 2^bits to one cell of every table, or to none (see `Tabulation`).
+            wanted: object = tuple(
+                tuple((k, group.bases[k].height) for k in members) for members, _ in part_tables
+            )
+            if isinstance(part, Tables):
+                wanted = tuple(height for _, height in part_tables)
+            if wanted != (part.sizes if isinstance(part, Tables) else part.tables):
+                raise WorkloadError("the body of the noise is not that of the tables")
+        if left:
             raise WorkloadError("the body of the noise is not that of the tables")
 
     @property
@@ -210,10 +227,10 @@ class Measured:
         return basis if isinstance(basis, CellBasis) else None
 
     @property
-    def tables(self) -> tuple[tuple[Integers, ...], tuple[int, ...]]:
-        """The labels and the attributes that `of_tables` was given."""
+    def tables(self) -> tuple[tuple[Integers, ...], tuple[tuple[int, ...], ...]]:
+        """The labels and the tables that `of_tables` was given."""
         (group,) = self.groups
-        return tuple(axis.labels[0] for axis in group.axes), tuple(k for (k,) in group.sets)
+        return tuple(axis.labels[0] for axis in group.axes), group.sets
 
     @property
     def noise(self) -> str:
@@ -393,14 +410,15 @@ class Measured:
         return reconstruction
 
     def _from_tables(self, queries: ProductMap, body: Body) -> Reconstruction | None:
-        """Least-squares answers to one-way queries; None where others are among them."""
+        """Least-squares answers to queries over tables; None where others are among them."""
         labels, tables = self.tables
-        rows = one_way_rows(queries.batch, labels, tables)
+        rows = table_rows(queries.batch, labels, tables)
         if rows is None:
             return None
-        sizes = [table.size for table in self.tabulations]
-        strategy = DenseMap(np.vstack(table_coordinates(sizes)))
-        return self._shaped(DenseMap(rows), strategy, body)
+        sizes = [axis.size for axis in self.groups[0].axes]
+        places = table_places(tables, sizes)
+        strategy = [product_rows({i: np.eye(sizes[i]) for i in table}, places) for table in tables]
+        return self._shaped(DenseMap(rows), DenseMap(np.vstack(strategy)), body)
 
     def _shaped(self, queries: LinearMap, strategy: LinearMap, body: Body) -> FlatReconstruction:
         return shaped_reconstruction(queries, strategy, body, self.sensitivity)
@@ -455,7 +473,7 @@ class Measured:
             return self.cells.digest(self.bits, self.body, replaced=self.replaced)
         if self.body is not None:
             labels, tables = self.tables
-            facts = [self.bits, tables, self.sizes, self.body.digest]
+            facts = [self.bits, plain_tables(tables), self.sizes, self.body.digest]
             seal = hashlib.sha256(json.dumps(facts).encode())
             for marks in labels:
                 seal.update(hashlib.sha256(np.ascontiguousarray(marks).tobytes()).digest())

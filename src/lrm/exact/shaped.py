@@ -5,6 +5,9 @@ See ``docs/explanation/shaped-noise.md``.
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +18,7 @@ from numpy.typing import NDArray
 from lrm.exact.inverses import Spectral
 from lrm.exact.products.strategy import Axis
 from lrm.exact.reconstruction import FlatReconstruction
+from lrm.maps.kron import kronecker
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.privacy.bodies.base import Body
@@ -22,9 +26,10 @@ from lrm.privacy.bodies.base import Body
 __all__ = [
     "MOST_DENSE",
     "ShapedReconstruction",
-    "one_way_rows",
+    "product_rows",
     "shaped_reconstruction",
-    "table_coordinates",
+    "table_places",
+    "table_rows",
     "whitening",
 ]
 
@@ -114,47 +119,76 @@ def _pseudo_inverse(matrix: Floats) -> tuple[Floats, bool]:
     return inverse, len(left) == len(values) and bool(values[-1] > values[0] * CLEAR)
 
 
-def table_coordinates(sizes: list[int]) -> list[Floats]:
-    """The cells of tables with one total, by the total and all cells of each but the first."""
-    count = 1 + sum(n - 1 for n in sizes)
-    coordinates, start = [], 1
-    for n in sizes:
-        table_matrix = np.zeros((n, count))
-        table_matrix[0, 0] = 1.0
-        table_matrix[0, start : start + n - 1] = -1.0
-        table_matrix[1:, start : start + n - 1] = np.eye(n - 1)
-        coordinates.append(table_matrix)
-        start += n - 1
-    return coordinates
+def table_places(
+    tables: Sequence[Sequence[int]], sizes: Sequence[int]
+) -> dict[tuple[int, ...], slice]:
+    """Coordinates that the cells of tables are sums of, by subset of the attributes of a table.
 
-
-def one_way_rows(
-    batch: ProductBatch, labels: tuple[Integers, ...], tables: tuple[int, ...]
-) -> Floats | None:
-    """The queries of a batch by the total and the cells of tables; None where some are not one-way.
-
-    Every product must be a total in all attributes but one, which has a table.
+    They are the counts of records in which the attributes of the subset have values other than
+    their first. Attributes of one value have none.
     """
-    sizes = {i: int(labels[i].max()) + 1 for i in range(len(labels))}
-    coordinates = dict(zip(tables, table_coordinates([sizes[i] for i in tables]), strict=True))
-    count = 1 + sum(sizes[i] - 1 for i in tables)
+    subsets = {
+        subset
+        for table in tables
+        for length in range(len(table) + 1)
+        for subset in itertools.combinations([i for i in table if sizes[i] > 1], length)
+    }
+    places, start = {}, 0
+    for subset in sorted(subsets, key=lambda subset: (len(subset), subset)):
+        stop = start + math.prod(sizes[i] - 1 for i in subset)
+        places[subset] = slice(start, stop)
+        start = stop
+    return places
+
+
+def product_rows(factors: Mapping[int, Floats], places: Mapping[tuple[int, ...], slice]) -> Floats:
+    """A product of matrices over the values of attributes of one table, by coordinates.
+
+    >>> places = table_places([(0, 1)], [2, 2])
+    >>> product_rows({0: np.eye(2), 1: np.array([[0.0, 1.0]])}, places).tolist()
+    [[0.0, 0.0, 1.0, -1.0], [0.0, 0.0, 0.0, 1.0]]
+    """
+    attributes = sorted(factors)
+    wide = tuple(i for i in attributes if factors[i].shape[1] > 1)
+    cells = []
+    for i in attributes:
+        by_values = factors[i].copy()
+        by_values[:, 1:] -= by_values[:, :1]  # the first is the total less the others
+        cells.append(by_values)
+    product = kronecker(cells)
+    product = product.reshape(len(product), *(factors[i].shape[1] for i in wide))
+    rows = np.zeros((len(product), max(place.stop for place in places.values())))
+    for length in range(len(wide) + 1):
+        for subset in itertools.combinations(wide, length):
+            values = tuple(slice(1, None) if i in subset else 0 for i in wide)
+            rows[:, places[subset]] = product[:, *values].reshape(len(product), -1)
+    return rows
+
+
+def table_rows(
+    batch: ProductBatch, labels: tuple[Integers, ...], tables: Sequence[Sequence[int]]
+) -> Floats | None:
+    """The queries of a batch by the coordinates of tables; None where the tables do not tell them.
+
+    Every product must be a total in all attributes but those of one table.
+    """
+    sizes = [int(marks.max()) + 1 for marks in labels]
+    places = table_places(tables, sizes)
     queries = batch.term_queries()
-    if int(queries.sum()) * count > MOST_DENSE or (batch.choice != 0).sum(axis=1).max() > 1:
+    count = max(place.stop for place in places.values())
+    if int(queries.sum()) * count > MOST_DENSE:
         return None
     rows = np.zeros((int(queries.sum()), count))
     starts = np.concatenate([[0], np.cumsum(queries)])
     for product, coefficient in enumerate(batch.coefficients.tolist()):
         term = int(batch.term_of[product])
-        place = slice(int(starts[term]), int(starts[term + 1]))
-        attributes = np.flatnonzero(batch.choice[product])
-        if not len(attributes):
-            rows[place, 0] += coefficient
-            continue
-        i = int(attributes[0])
-        factor = batch.factors[i][int(batch.choice[product, i])]
-        if i not in coordinates or not Axis((i,), (labels[i],)).keeps(0, factor):
+        factors = {}
+        for i in np.flatnonzero(batch.choice[product]).tolist():
+            factor = batch.factors[i][int(batch.choice[product, i])]
+            if not Axis((i,), (labels[i],)).keeps(0, factor):
+                return None
+            factors[i] = factor.merged_columns(labels[i], sizes[i]).dense()
+        if tuple(i for i in factors if sizes[i] > 1) not in places:
             return None
-        rows[place] += coefficient * (
-            factor.merged_columns(labels[i], sizes[i]).dense() @ coordinates[i]
-        )
+        rows[starts[term] : starts[term + 1]] += coefficient * product_rows(factors, places)
     return rows

@@ -16,7 +16,7 @@ from lrm.errors import FileFormatError
 from lrm.exact.cells import CellMap
 from lrm.exact.groups import MeasuredGroup
 from lrm.exact.integers import CARRIER_BITS, CellBasis
-from lrm.exact.measured import Measured
+from lrm.exact.measured import Measured, plain_tables
 from lrm.exact.products.integers import MarginalBasis, ProductBasis, ResidualBasis
 from lrm.exact.products.strategy import Axis
 from lrm.exact.products.trees import TreeBasis, tree_levels
@@ -27,6 +27,7 @@ from lrm.maps.products.map import ProductMap
 from lrm.privacy.bodies.base import Body
 from lrm.privacy.bodies.cube import MOST_SIDES, Cube
 from lrm.privacy.bodies.facets import MOST_DIMENSIONS, MOST_SHIFT, Facets
+from lrm.privacy.bodies.shared import SharedTables
 from lrm.privacy.bodies.split import MOST_DIMENSIONS as MOST_SPLIT
 from lrm.privacy.bodies.split import MOST_LEAVES, SplitHull, Tree
 from lrm.privacy.bodies.sums import WHOLE, Groups
@@ -50,6 +51,9 @@ MOST_GROUPS = 1 << 16
 MOST_INTEGERS = FILE_LIMIT // 8
 """Integers of a file."""
 
+MOST_TABLES = 1 << 12
+"""Tables that are measured with the noise of one body."""
+
 MOST_LABELS = 1 << 27
 """Values of all attributes, once for each group: 1 GiB of labels."""
 
@@ -64,7 +68,7 @@ def pack_measured(measured: Measured, arrays: dict[str, NDArray[Any]]) -> dict[s
     if body:
         labels, tables = measured.tables
         arrays["measured"] = np.concatenate(labels)
-        return {"kind": "tables", "bits": measured.bits, "tables": list(tables), **body}
+        return {"kind": "tables", "bits": measured.bits, "tables": plain_tables(tables), **body}
     return _pack_products(measured, arrays)
 
 
@@ -107,10 +111,19 @@ def _unpack_tables(facts: Facts, arrays: Arrays, queries: ProductMap | None) -> 
     labels = arrays.take("measured", "i8", (sum(queries.sizes),)).copy()
     return Measured.of_tables(
         tuple(np.split(labels, np.cumsum(queries.sizes)[:-1])),
-        facts.integers("tables", 0, len(queries.sizes) - 1),
+        _attributes(facts.any("tables"), len(queries.sizes)),
         facts.integer("bits", 0, CARRIER_BITS - 1),
         unpack_body(facts.any("body"), arrays, "body"),
     )
+
+
+def _attributes(listed: Any, attributes: int) -> list[tuple[int, ...]]:
+    if not isinstance(listed, list) or not 1 <= len(listed) <= MOST_TABLES:
+        raise FileFormatError(f"'tables' must be a list of 1 to {MOST_TABLES:,} tables")
+    tables = [tuple(table) if isinstance(table, list) else (table,) for table in listed]
+    if any(type(i) is not int or not 0 <= i < attributes for table in tables for i in table):
+        raise FileFormatError("'tables' must consist of attributes of the plan")
+    return tables
 
 
 def _pack_products(measured: Measured, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
@@ -303,6 +316,8 @@ def unpack_body(values: Any, arrays: Arrays, prefix: str) -> Body:
     kind = values.get("kind") if isinstance(values, dict) else None
     if kind == "tables":
         return _tables(Facts(values, ("kind", "sizes", "closed", "unit"), "a body"))
+    if kind == "shared tables":
+        return _shared_tables(Facts(values, ("kind", "tables", "unit"), "a body"))
     if kind == "cube":
         facts = Facts(values, ("kind", "sides", "unit"), "a body")
         return Cube(facts.integer("sides", 1, MOST_SIDES), facts.whole("unit"))
@@ -326,7 +341,8 @@ def unpack_body(values: Any, arrays: Arrays, prefix: str) -> Body:
             Facts(values, ("kind", "dimensions", "tree", "leaves"), "a body"), arrays, prefix
         )
     raise FileFormatError(
-        "a body must be of the kind 'tables', 'cube', 'facets', 'groups' or 'split'"
+        "a body must be of the kind 'tables', 'shared tables', 'cube', 'facets', 'groups' or "
+        "'split'"
     )
 
 
@@ -354,3 +370,18 @@ def _tables(facts: Facts) -> Tables:
     sizes = facts.integers("sizes", 1, MOST_FREE_CELLS)
     closed = facts.integers("closed", 0, 1)
     return Tables(sizes, tuple(bool(closed_flag) for closed_flag in closed), facts.whole("unit"))
+
+
+def _shared_tables(facts: Facts) -> SharedTables:
+    """Tables as lists of attributes, each followed by its number of values."""
+    listed = facts.any("tables")
+    if not isinstance(listed, list) or not len(listed) <= MOST_FREE_CELLS:
+        raise FileFormatError(f"'tables' must be a list of at most {MOST_FREE_CELLS:,} tables")
+    tables = []
+    for entries in listed:
+        if not isinstance(entries, list) or len(entries) % 2 or len(entries) > MOST_FREE_CELLS:
+            raise FileFormatError("a table must be a list of attributes and numbers of values")
+        if any(type(x) is not int or not 0 <= x < 1 << 31 for x in entries):
+            raise FileFormatError("a table must be a list of attributes and numbers of values")
+        tables.append(tuple(zip(entries[::2], entries[1::2], strict=True)))
+    return SharedTables(tuple(tables), facts.whole("unit"))

@@ -14,7 +14,7 @@ See docs/explanation/shaped-noise.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -22,7 +22,6 @@ from typing import Any, Literal
 import numpy as np
 import scipy.linalg as la
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from lrm.clock import Step
 from lrm.errors import ConvergenceError, StopSolver, WorkloadError
@@ -30,22 +29,29 @@ from lrm.exact.cells import CellMap
 from lrm.exact.measured import Measured
 from lrm.exact.reconstruction import Reconstruction
 from lrm.exact.rounding import DEFAULT_MAX_RECORDS, FINE_MAX_RECORDS, most_bits
-from lrm.exact.shaped import one_way_rows, table_coordinates
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.maps.products.values import merge_values
 from lrm.privacy.bodies.base import MOST_COLUMNS
 from lrm.privacy.bodies.facets import MOST_FACETS
 from lrm.privacy.bodies.sampling import Sample
+from lrm.privacy.bodies.tables import Tables
 from lrm.privacy.budget import Noise
 from lrm.solvers.hulls import Hull, lower_error, short_points, verified_body
 from lrm.strategies.base import Problem, Search
 from lrm.strategies.best import has_few_cells
 from lrm.strategies.products import flat_problem, lift
-from lrm.strategies.shaped_tables import CubeSides, GroupErrors, TableGroups, tables_of
+from lrm.strategies.shaped_products import TablesChoice, tables_strategy
+from lrm.strategies.shaped_tables import (
+    CubeSides,
+    GroupErrors,
+    TableGroups,
+    partitions_of,
+    tables_of,
+)
 from lrm.strategies.split_hulls import Split, best_split, estimate_hull, split_body
 
-__all__ = ["ShapedChoice", "TablesChoice", "shaped_strategy", "volume_bound"]
+__all__ = ["ShapedChoice", "shaped_strategy", "volume_bound"]
 
 Effort = Literal["quick", "normal", "thorough"]
 
@@ -114,9 +120,6 @@ MARGINS = (2e-5, 2e-4, 2e-3)
 PATTERNS = 0.985
 """Errors of yes/no patterns count for this share: at ε = 1 their lattice saves 5 % for two counts
 and 2 % for five, free points up to 1.1 % (``python -m benchmarks shaped --only yes/no``)."""
-
-MOST_TABLE_CELLS = 400
-"""Cells of all one-way tables for which a body is looked for: a second for their covariances."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,8 +270,8 @@ def _over_products(
 ) -> ShapedChoice | TablesChoice | None:
     """The same for a batch over products whose merged cells are few enough to be listed."""
     assert problem.products is not None  # noqa: S101 - asked of products alone
-    tables = _one_way(problem, laplace_error)
-    if tables is not None and not replaced:
+    tables = tables_strategy(problem, search, laplace_error)
+    if tables is not None and tables.is_one_way and not replaced:
         return tables
     if not has_few_cells(problem, effort, "laplace"):
         return tables
@@ -276,68 +279,11 @@ def _over_products(
     if min(merged.batch.queries, merged.cells) > MOST_UNREDUCED:
         return tables
     flat, reduction = flat_problem(problem)
-    flat_choice = shaped_strategy(flat, search, laplace_error, effort, replaced=replaced)
-    if not isinstance(flat_choice, ShapedChoice) or (
-        tables is not None and tables.error <= flat_choice.error
-    ):
+    least = laplace_error if tables is None else min(laplace_error, tables.error)
+    flat_choice = shaped_strategy(flat, search, least, effort, replaced=replaced)
+    if not isinstance(flat_choice, ShapedChoice):
         return tables
     return replace(flat_choice, cell_map=lift(flat_choice.cell_map, reduction))
-
-
-@dataclass(frozen=True, eq=False)
-class TablesChoice:
-    """One-way tables of attributes, and a body for their noise; members as in `ShapedChoice`."""
-
-    mechanism: str
-    labels: tuple[NDArray[np.int64], ...]
-    tables: tuple[int, ...]
-    shape: TableGroups
-    error: float
-    exact: bool = True
-    is_simulated: bool = False
-    least_error: float = 0.0
-    details: dict[str, Any] = field(default_factory=dict)
-
-    def rounded(
-        self, problem: Problem, noise: Noise, max_records: int | None
-    ) -> tuple[Measured, Reconstruction]:
-        """The integers that will be measured, with their body, and how answers follow."""
-        del noise
-        bits = min(30, most_bits(max_records or DEFAULT_MAX_RECORDS))
-        measured = Measured.of_tables(self.labels, self.tables, bits, self.shape.body(1 << bits))
-        reconstruction = measured.reconstruction_of(problem.workload.queries)
-        if reconstruction is None:
-            raise ConvergenceError("the tables do not answer the queries")
-        return measured, reconstruction
-
-
-def _one_way(problem: Problem, laplace_error: float) -> TablesChoice | None:
-    """Tables for a batch of one-way queries over a product of any size."""
-    batch = problem.products
-    if batch is None or (batch.choice != 0).sum(axis=1).max() > 1:
-        return None
-    labels = merge_values(batch).labels
-    tables = tuple(int(i) for i in np.flatnonzero((batch.choice != 0).any(axis=0)))
-    sizes = [int(labels[i].max()) + 1 for i in tables]
-    if not tables or sum(sizes) > MOST_TABLE_CELLS:
-        return None
-    rows = one_way_rows(batch, labels, tables)
-    if rows is None:
-        return None
-    weighted = rows * np.repeat(batch.weights, batch.term_queries())[:, None]
-    target = np.asarray(np.linalg.qr(weighted, mode="r"))
-    best = GroupErrors(target, table_coordinates(sizes), [True] * len(sizes)).best()
-    if best is None or not best[0] < WORTH * laplace_error:
-        return None
-    error, shape, order = best
-    details = {
-        "winner": "tables",
-        "candidates": [{"name": "tables", "error": error, "iterations": 0}],
-        "effort": "quick",
-        "interrupted": False,
-    }
-    ordered_tables = tuple(tables[i] for i in order)
-    return TablesChoice("best", labels, ordered_tables, shape, error, details=details)
 
 
 def _name(choice: ShapedChoice) -> str:
@@ -347,7 +293,7 @@ def _name(choice: ShapedChoice) -> str:
         return "hull of differences"
     if not isinstance(choice.shape, TableGroups):
         return "hull" if isinstance(choice.shape, Hull) else "hull by parts"
-    return f"tables in {len(choice.shape.groups)} groups"
+    return f"tables in {len(choice.shape.bodies)} groups"
 
 
 def _table_candidates(problem: Problem) -> list[ShapedChoice]:
@@ -355,18 +301,20 @@ def _table_candidates(problem: Problem) -> list[ShapedChoice]:
     if tables is None:
         return []
     basis = np.linalg.qr(problem.reduced.T)[0]  # merged cells × rank
-    solver = GroupErrors(
-        problem.reduced @ basis,
-        [table.rows @ basis for table in tables],
-        [table.closed for table in tables],
-    )
-    best = solver.best()
+
+    def group_of(group: Sequence[int]) -> tuple[Floats, Tables]:
+        rows = np.vstack([tables[i].rows for i in group])
+        sizes = tuple(len(tables[i].rows) for i in group)
+        return rows @ basis, Tables(sizes, tuple(tables[i].closed for i in group), 1)
+
+    solver = GroupErrors(problem.reduced @ basis, group_of)
+    best = solver.best(partitions_of([len(table.rows) for table in tables]))
     if best is None:
         return []
-    error, shape, order = best
-    rows = np.vstack([tables[i].rows for i in order])
+    best = solver.with_better_shares(best)
+    rows = np.vstack([tables[i].rows for i in best.order])
     merged = problem.merged
-    return [ShapedChoice("best", merged.cell_map, merged.queries, rows, shape, error)]
+    return [ShapedChoice("best", merged.cell_map, merged.queries, rows, best.shape, best.error)]
 
 
 # --- hulls --------------------------------------------------------------------------------------

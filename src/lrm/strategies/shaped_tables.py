@@ -7,22 +7,32 @@ better off alone, small ones together; all partitions of few tables are tried.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg as la
 from scipy.optimize import minimize
 
+from lrm.exact.products.strategy import group_weights
 from lrm.exact.shaped import whitening
 from lrm.maps.linear import Floats
 from lrm.privacy.bodies.base import Body
 from lrm.privacy.bodies.cube import Cube
+from lrm.privacy.bodies.shared import SharedTables
 from lrm.privacy.bodies.sums import WHOLE, Groups
 from lrm.privacy.bodies.tables import Tables
 from lrm.strategies.base import Problem
 
-__all__ = ["CubeSides", "GroupErrors", "Table", "TableGroups", "tables_of"]
+__all__ = [
+    "CubeSides",
+    "GroupErrors",
+    "Grouping",
+    "Table",
+    "TableGroups",
+    "partitions_of",
+    "tables_of",
+]
 
 LISTED_PARTITIONS = 6
 """Tables up to which all partitions into groups are tried."""
@@ -41,21 +51,32 @@ class CubeSides:
 
 @dataclass(frozen=True)
 class TableGroups:
-    """Tables in groups with shares: sizes and whether closed, in the order of the rows."""
+    """Tables in groups with shares: the body of each group where a record counts for 1."""
 
-    groups: tuple[tuple[tuple[int, bool], ...], ...]
+    bodies: tuple[Tables | SharedTables, ...]
     shares: tuple[float, ...]
 
     def body(self, unit: int) -> Body:
         """The body where one record counts for ``unit``."""
-        bodies = tuple(
-            Tables(tuple(n for n, _ in group), tuple(is_closed for _, is_closed in group), unit)
-            for group in self.groups
-        )
+        bodies = tuple(replace(body, unit=unit) for body in self.bodies)
         if len(bodies) == 1:
             return bodies[0]
         integer_shares = [max(1, math.floor(share * WHOLE)) for share in self.shares]
         return Groups(bodies, tuple(integer_shares))
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """A partition of tables into groups, the bodies and shares of these, and the error."""
+
+    error: float
+    shape: TableGroups
+    groups: list[list[int]]
+
+    @property
+    def order(self) -> list[int]:
+        """The tables in the order of their groups."""
+        return [i for group in self.groups for i in group]
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +117,7 @@ def tables_of(problem: Problem) -> list[Table] | None:
     ]
 
 
-def _partitions(sizes: Sequence[int]) -> Iterator[list[list[int]]]:
+def partitions_of(sizes: Sequence[int]) -> Iterator[list[list[int]]]:
     """Partitions of tables: all of them where they are few, else by size into at most 3 parts."""
     order = sorted(range(len(sizes)), key=lambda i: sizes[i])
     if len(sizes) <= LISTED_PARTITIONS:
@@ -124,51 +145,56 @@ def _all_partitions(items: list[int]) -> Iterator[list[list[int]]]:
 
 
 class GroupErrors:
-    """Errors of groups of tables: generalised least squares in the space that the rows span."""
+    """Errors of groups of tables: generalised least squares in the space that the queries span.
+
+    Parameters
+    ----------
+    target
+        The queries by coordinates of that space.
+    group_of
+        The rows of a group of tables by these coordinates, and by further ones that no query needs,
+        and the body of its noise.
+    """
 
     def __init__(
-        self, target: Floats, coordinates: Sequence[Floats], closed: Sequence[bool]
+        self,
+        target: Floats,
+        group_of: Callable[[Sequence[int]], tuple[Floats, Tables | SharedTables]],
     ) -> None:
-        self._target, self._coordinates = target, coordinates
-        self._tables = [(len(rows), c) for rows, c in zip(coordinates, closed, strict=True)]
-        self._known: dict[tuple[int, ...], tuple[Floats, float]] = {}
+        self._target, self._group_of = target, group_of
+        self._known: dict[tuple[int, ...], tuple[Floats, float, Tables | SharedTables]] = {}
 
-    def best(self) -> tuple[float, TableGroups, list[int]] | None:
-        """The partition of least error with its shares, and the order of its tables."""
-        best: tuple[float, TableGroups, list[int]] | None = None
-        for partition in _partitions([size for size, _ in self._tables]):
-            candidate = self._error(partition)
-            if candidate is not None and (best is None or candidate[0] < best[0]):
-                best = candidate
-        if best is None or len(best[1].groups) == 1:
-            return best
-        error, shape = self._better_shares(best[1], best[2], best[0])
-        return error, shape, best[2]
+    def best(self, partitions: Iterable[Sequence[Sequence[int]]]) -> Grouping | None:
+        """The partition of least error, with shares by the groups' own errors."""
+        candidates = filter(None, map(self.grouping, partitions))
+        return min(candidates, key=lambda candidate: candidate.error, default=None)
 
-    def _group(self, group: Sequence[int]) -> tuple[Floats, float]:
-        """``MᵀC⁺M`` of a group alone, and a measure of its error."""
+    def _group(self, group: Sequence[int]) -> tuple[Floats, float, Tables | SharedTables]:
+        """``MᵀC⁺M`` of a group alone, a measure of its error, and its body."""
         key = tuple(group)
         if key not in self._known:
-            tables = [self._tables[i] for i in group]
-            body = Tables(tuple(n for n, _ in tables), tuple(closed for _, closed in tables), 1)
-            white = whitening(body.covariance / 2.0)
-            image = white @ np.vstack([self._coordinates[i] for i in group])
-            self._known[key] = image.T @ image, float(np.trace(body.covariance)) / 2.0
+            rows, body = self._group_of(key)
+            image = whitening(body.covariance / 2.0) @ rows
+            count = self._target.shape[1]
+            image, further = image[:, :count], image[:, count:]
+            if further.shape[1]:  # known from this group alone, as far as the search is concerned
+                image = image - further @ la.lstsq(further, image, check_finite=False)[0]
+            error = float(np.trace(body.covariance)) / 2.0
+            self._known[key] = image.T @ image, error, body
         return self._known[key]
 
-    def _error(self, partition: list[list[int]]) -> tuple[float, TableGroups, list[int]] | None:
-        """The error with shares by the cube root of the groups' own errors."""
-        group_results = [self._group(group) for group in partition]
-        roots = np.array([error for _, error in group_results]) ** (1 / 3)
-        shares = roots / roots.sum()
-        total_error = self._with_shares([gram for gram, _ in group_results], shares)
-        if total_error is None:
+    def grouping(self, partition: Sequence[Sequence[int]]) -> Grouping | None:
+        """The groups with shares by the cube root of their own errors; None if they do not suffice.
+
+        That is the best division for groups that are answered from themselves alone.
+        """
+        results = [self._group(group) for group in partition]
+        shares = group_weights([error for _, error, _ in results])[1]
+        error = self._with_shares([gram for gram, _, _ in results], shares)
+        if error is None:
             return None
-        shape = TableGroups(
-            tuple(tuple(self._tables[i] for i in group) for group in partition),
-            tuple(shares.tolist()),
-        )
-        return total_error, shape, [i for group in partition for i in group]
+        shape = TableGroups(tuple(body for _, _, body in results), tuple(shares.tolist()))
+        return Grouping(error, shape, [list(group) for group in partition])
 
     def _with_shares(self, grams: Sequence[Floats], shares: Floats) -> float | None:
         total = np.sum([s**2 * gram for s, gram in zip(shares, grams, strict=True)], axis=0)
@@ -181,21 +207,20 @@ class GroupErrors:
         solved = la.cho_solve(factor, self._target.T, check_finite=False)
         return float(np.sum(self._target.T * solved))
 
-    def _better_shares(
-        self, shape: TableGroups, order: list[int], error: float
-    ) -> tuple[float, TableGroups]:
+    def with_better_shares(self, grouping: Grouping) -> Grouping:
         """Shares that lower the error further: a small convex problem in their logarithms."""
-        places = iter(order)
-        groups = [[next(places) for _ in group] for group in shape.groups]
-        grams = [self._group(group)[0] for group in groups]
+        if len(grouping.groups) == 1:
+            return grouping
+        grams = [self._group(group)[0] for group in grouping.groups]
 
         def value(logs: Floats) -> float:
             shares = np.exp(logs - logs.max())
             share_error = self._with_shares(grams, shares / shares.sum())
             return math.inf if share_error is None else share_error
 
-        result = minimize(value, np.log(shape.shares), method="Nelder-Mead")
+        result = minimize(value, np.log(grouping.shape.shares), method="Nelder-Mead")
+        if not result.fun < grouping.error:
+            return grouping
         shares = np.exp(result.x - result.x.max())
-        if not result.fun < error:
-            return error, shape
-        return float(result.fun), replace(shape, shares=tuple((shares / shares.sum()).tolist()))
+        shape = replace(grouping.shape, shares=tuple((shares / shares.sum()).tolist()))
+        return replace(grouping, error=float(result.fun), shape=shape)

@@ -260,7 +260,7 @@ class Tables(Body):
 
     @property
     def words(self) -> str:
-        if not self.has_total and len(self.sizes) == 1:
+        if len(self.sizes) == 1:
             return f"a table of {self.size} cell{'s' if self.size > 1 else ''}"
         if not self.has_total and max(self.sizes) == 1:
             return f"{self.size} yes/no counts"
@@ -333,6 +333,7 @@ class _Moments:
     total: float
 
 
+@lru_cache(maxsize=256)
 def _moments(free: tuple[int, ...]) -> _Moments:
     """Exact second moments, rounded to floats at the end."""
     kinds = sorted(set(free))
