@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from lrm.batches.sql.tables import (
     Weights,
     disjoint,
     filtered,
+    joined,
     slices,
 )
 from lrm.batches.sql.windows import KeyGroup
@@ -263,7 +265,7 @@ def group_blocks(
     ]
     tables += [Table(key_table.axes, key_table.values > 0) for key_table in group.tables]
     with suppress(SqlError):  # too large to be joined: each is looked at by itself
-        tables = list(disjoint(tables, np.logical_and))
+        tables = disjoint(tables, partial(joined, combine=np.logical_and))
     blocks: list[GroupBlock] = []
     for axes in sets:
         if not axes and not group.tables:

@@ -108,18 +108,11 @@ class Aggregate(Plan):
 
 @dataclass(frozen=True)
 class Choose(Plan):
-    """The answers of which a condition is true: HAVING."""
+    """The answers of which a condition is true: HAVING, or QUALIFY ``after`` window functions."""
 
     input: Plan
     condition: Expr
-
-
-@dataclass(frozen=True)
-class Qualify(Plan):
-    """The answers of which a condition is true after window functions: QUALIFY."""
-
-    input: Plan
-    condition: Expr
+    after: bool = False
 
 
 @dataclass(frozen=True)

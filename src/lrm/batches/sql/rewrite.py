@@ -321,23 +321,18 @@ class _Rules:
 
     def choose(self, plan: rel.Choose) -> Relation:
         inner = self.of(plan.input)
+        if isinstance(inner, Rows) and plan.after:
+            raise refuse("window", "QUALIFY without an aggregate", _ADD_UP, plan.condition)
         if isinstance(inner, Rows):
             advice = "HAVING compares aggregates with numbers; write other conditions in WHERE"
             raise refuse("display", "HAVING without an aggregate", advice, plan.condition)
         condition = self._into(inner, plan.condition)
-        if inner.windows and condition.has(ir.Aggregate):
+        if plan.after and condition.has(ir.Apart):
+            raise refuse("subquery", "a subquery in a condition", "write the constant", condition)
+        if not plan.after and inner.windows and condition.has(ir.Aggregate):
             advice = "sums over groups are of those that HAVING keeps; filter a sub-select instead"
             raise refuse("nested", "OVER beside HAVING", advice, condition)
-        return self._restricted(inner, condition, after=False)
-
-    def qualify(self, plan: rel.Qualify) -> Relation:
-        inner = self.of(plan.input)
-        if isinstance(inner, Rows):
-            raise refuse("window", "QUALIFY without an aggregate", _ADD_UP, plan.condition)
-        condition = self._into(inner, plan.condition)
-        if condition.has(ir.Apart):
-            raise refuse("subquery", "a subquery in a condition", "write the constant", condition)
-        return self._restricted(inner, condition, after=True)
+        return self._restricted(inner, condition, after=plan.after)
 
     def sort(self, plan: rel.Sort) -> Relation:
         inner = self.of(plan.input)
@@ -425,7 +420,6 @@ _RULES: dict[type[rel.Plan], Callable[[_Rules, Any], Relation]] = {
     rel.Project: _Rules.project,
     rel.Aggregate: _Rules.aggregate,
     rel.Choose: _Rules.choose,
-    rel.Qualify: _Rules.qualify,
     rel.Sort: _Rules.sort,
     rel.Limit: _Rules.limit,
     rel.CrossAnswers: _Rules.cross_answers,

@@ -12,8 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +59,9 @@ class Truth:
     negations: tuple[tuple[Table, ...], ...] = ()
 
 
+AnyTable = TypeVar("AnyTable", bound=Table)
+
+
 def fits(tables: Sequence[Table]) -> bool:
     """Whether tables are small enough to be joined to one."""
     sides: dict[int, int] = {}
@@ -92,15 +96,15 @@ def _share(table: Table, other: Table) -> bool:
 
 
 def disjoint(
-    tables: Sequence[Table], combine: Callable[[Any, Any], NDArray[Any]]
-) -> tuple[Table, ...]:
+    tables: Iterable[AnyTable], join: Callable[[list[AnyTable]], AnyTable]
+) -> list[AnyTable]:
     """The same product of tables, with those that share an attribute joined."""
-    separate_tables: list[Table] = []
+    separate: list[AnyTable] = []
     for table in tables:
-        sharing = [other for other in separate_tables if _share(other, table)]
-        separate_tables = [other for other in separate_tables if other not in sharing]
-        separate_tables.append(joined([*sharing, table], combine))
-    return tuple(separate_tables)
+        sharing = [other for other in separate if _share(other, table)]
+        separate = [other for other in separate if other not in sharing]
+        separate.append(join([*sharing, table]))
+    return separate
 
 
 def _and(left_truth: Any, two: Any) -> Truths:
@@ -109,8 +113,9 @@ def _and(left_truth: Any, two: Any) -> Truths:
 
 def all_of(parts: Sequence[Truth]) -> Truth:
     """AND of conditions."""
-    tables = disjoint([table for part in parts for table in part.tables], _and)
-    return Truth(tables, tuple(clause for part in parts for clause in part.negations))
+    every = (table for part in parts for table in part.tables)
+    tables = disjoint(every, partial(joined, combine=_and))
+    return Truth(tuple(tables), tuple(clause for part in parts for clause in part.negations))
 
 
 def negated(truth: Truth) -> Truth:
@@ -155,12 +160,8 @@ class Summand:
 
     def times(self, tables: Iterable[Weighed], factor: float = 1.0) -> Summand:
         """Multiply by further tables."""
-        disjoint_tables: list[Weighed] = list(self.tables)
-        for table in tables:
-            sharing = [other for other in disjoint_tables if _share(other, table)]
-            disjoint_tables = [other for other in disjoint_tables if other not in sharing]
-            disjoint_tables.append(_product([*sharing, table]))
-        return Summand(self.coefficient * factor, tuple(disjoint_tables))
+        every = disjoint([*self.tables, *tables], _product)
+        return Summand(self.coefficient * factor, tuple(every))
 
     def undecided(self) -> dict[int, int] | None:
         """A merged cell of each attribute on which the weight is undecided, if there is one."""

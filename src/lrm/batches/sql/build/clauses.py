@@ -110,7 +110,7 @@ class Clauses:
         for part in answers.having:
             plan = rel.Choose(plan, part)
         for part in answers.qualify:
-            plan = rel.Qualify(plan, part)
+            plan = rel.Choose(plan, part, after=True)
         if answers.keys:
             plan = rel.Sort(plan, answers.keys)
         limit, offset = node.args.get("limit"), node.args.get("offset")
