@@ -152,6 +152,15 @@ def test_a_folder_that_may_not_be_written(shared_folder):
     assert not list(shared_folder.iterdir())
 
 
+def test_a_folder_that_may_not_be_entered(shared_folder):
+    path = shared_folder / "ledger.sqlite"
+    Ledger.open(path).create("people", 1, "epsilon")
+    shared_folder.chmod(0o000)
+    with ordinary_user(), pytest.raises(LedgerError, match=r"opened \(Permission denied\); check"):
+        Ledger.open(path).verify()
+    shared_folder.chmod(0o755)
+
+
 @pytest.mark.parametrize("content", [b"hello, this is a text file\n" * 300, b"\x00" * 5000])
 def test_a_file_that_is_no_database(tmp_path, content):
     path = tmp_path / "notes.txt"
@@ -287,6 +296,17 @@ def test_a_postgres_user_with_few_rights_may_spend_and_nothing_else():
     with psycopg.connect(releaser) as db, pytest.raises(psycopg.errors.InsufficientPrivilege):
         db.execute("UPDATE lrm_ledger.head SET count = 0")
     Ledger.open(location).verify()
+
+
+def test_a_postgres_server_that_only_reads():
+    location = empty_postgres_database()
+    Ledger.open(location).create("people", 1, "epsilon")
+    with psycopg.connect(location, autocommit=True) as db:
+        (name,) = db.execute("SELECT current_database()").fetchone()
+        db.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
+    with pytest.raises(LedgerError, match="is read-only; name the primary server"):
+        spend(location)
+    assert Ledger.open(location).remaining("people") == 1
 
 
 def test_a_server_that_is_not_there_and_a_password_that_stays_secret():

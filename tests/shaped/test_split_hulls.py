@@ -19,7 +19,7 @@ from forging import resealed
 from lrm.errors import ConvergenceError, FileFormatError, WorkloadError
 from lrm.privacy.bodies import split
 from lrm.privacy.bodies.facets import Facets
-from lrm.privacy.bodies.gauges import decide, exact_norm, minimise, solve_exactly
+from lrm.privacy.bodies.gauges import _independent, decide, exact_norm, minimise, solve_exactly
 from lrm.privacy.bodies.split import SplitHull, distinct
 from lrm.privacy.bodies.tables import Tables
 from lrm.privacy.budget import PureDP
@@ -81,6 +81,16 @@ def test_exact_norms_and_solutions():
     assert [abs(d) for d in dets] == [6, 0, 2]
     assert [Fraction(int(x), dets[0]) for x in solutions[0, :, 0]] == [1, 2]
     assert [Fraction(int(x), dets[2]) for x in solutions[2, :, 0]] == [1, -1]
+    singular = np.array([[2, 1, 0], [4, 2, 1], [0, 0, 1]])
+    dets, solutions = solve_exactly(
+        np.array([singular, np.eye(3, dtype=int) * 5]), np.ones((2, 3, 1), int)
+    )
+    assert dets.tolist() == [0, 125]
+    assert solutions[1, :, 0].tolist() == [25, 25, 25]
+    points = np.array(
+        [[0, 0, 0], [2, 4, 0], [1, 2, 0], [3, 1, 0], [7, 7, 0], [0, 5, 5]], dtype=object
+    )
+    assert _independent(points).tolist() == [1, 3, 5]
 
 
 def test_degenerate_vectors_have_exact_norms():
