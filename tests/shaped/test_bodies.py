@@ -622,10 +622,19 @@ def test_error_bounds_of_facets_contain_the_exact_values(bits):
             assert abs(Fraction(near) - Fraction(int(exact), int(det))) <= Fraction(error)
 
 
+def test_bounds_of_volumes_are_on_either_side_of_the_exact_ones():
+    """Vertices of 31 bits: volumes of 150 bits, which float64 does not hold."""
+    one = facets_of(np.random.default_rng(6).integers(-(2**30), 2**30, (8, 5)))
+    exact = [one._exact_normal(facet)[0] for facet in one.facets]
+    for low, volume, high in zip(one._lower_bounds, exact, one._bounds, strict=True):
+        assert low < volume < high < (1 + 2**-30) * volume
+        assert low > (1 - 2**-30) * volume
+
+
 def test_facets_are_chosen_by_exact_volumes_whatever_the_bounds():
     one = Facets(np.array([[7, 1], [2, 5], [-3, 4]]), np.array([[1, 2], [2, 3], [1, -3]]), 0)
     exact = np.array([33, 23, 31])  # |det| of the facets
-    vars(one)["_bounds"] = [33, 90, 40]
+    vars(one)["_bounds"], vars(one)["_lower_bounds"] = [33, 90, 40], [33, 5, 0]
     bits, sides = source(3), {33: 0, 23: 1, 31: 2}
     places = [sides[abs(round(np.linalg.det(one.draw_facet(bits))))] for _ in range(3000)]
     observed = np.bincount(places, minlength=3)
