@@ -206,8 +206,10 @@ def test_what_cannot_be_planned_for_is_said(domain):
         plan("SELECT COUNT(*) AS n FROM visits")
     with pytest.raises(UsageError, match="-- expected: 2000"):
         plan("-- within: 1\nSELECT AVG(stay) AS mean FROM visits")
-    with pytest.raises(UsageError, match="its own value"):
+    with pytest.raises(UsageError, match=r"line 2: .* its own value.*; remove its tolerance"):
         plan("-- within: 1\nSELECT STDDEV(stay) AS spread FROM visits")
+    with pytest.raises(UsageError, match="name the other answers, as in `-- within n: 50`"):
+        plan("-- within: 1\nSELECT COUNT(*) AS n, STDDEV(stay) AS spread FROM visits")
     with pytest.raises(UsageError, match="leave out"):
         plan("-- within: 1\nSELECT COUNT(*) AS n FROM visits", objective="worst")
     with pytest.raises(UsageError, match="for best"):

@@ -167,7 +167,9 @@ def _goals(  # noqa: PLR0913, PLR0917 - what they follow from
     """What the errors of statements are compared with; None where the total error is minimised."""
     if meet is not None:
         if objective is not None:
-            raise UsageError("tolerances are an objective of their own; leave out the other one")
+            raise UsageError(
+                "tolerances (meet) are an objective of their own; leave out the other objective"
+            )
         _check_best(mechanism)
         return tolerance_goals(batch, meet)
     goal = _objective(batch, mechanism, objective)
@@ -187,7 +189,9 @@ def _objective(batch: Workload, mechanism: str, asked: Objective | None) -> Obje
 
 def _check_best(mechanism: str) -> None:
     if mechanism != "best":
-        raise UsageError(f"{mechanism} minimises the total error; an objective is for best")
+        raise UsageError(
+            f"{mechanism} minimises the total error; objectives and tolerances are for best"
+        )
 
 
 def _shaped(  # noqa: PLR0913, PLR0917 - what it is compared with

@@ -128,24 +128,26 @@ def _of_statement(workload: Workload, statement: Statement) -> Iterator[Toleranc
             for table in rows[name]:
                 yield Tolerance(statement, name, within, table)
             continue
-        _check(statement, name, derived[name])
+        _check(statement, name, derived[name], alone=len(rows) + len(derived) == 1)
         yield Tolerance(statement, name, within, np.zeros(0, np.int64), tuple(derived[name]))
 
 
-def _check(statement: Statement, name: str, answers: list[Derived]) -> None:
+def _check(statement: Statement, name: str, answers: list[Derived], *, alone: bool) -> None:
     """Refuse answers whose intervals are not known before a release."""
+    place = "" if statement.line is None else f"line {statement.line}: "
+    advice = "remove its tolerance" if alone else "name the other answers, as in `-- within n: 50`"
     for answer in answers:
         if isinstance(answer, Quantile):
             continue
         if {"sqrt", "ln"} & set(answer.formula.steps) or answer.undivided is not None:
             raise UsageError(
-                f"the error of {name!r} depends on its own value, so no tolerance can be planned "
-                f"for; name the other answers of the statement, as in `-- within n: 50`"
+                f"{place}the error of {name!r} depends on its own value, so no tolerance can be "
+                f"planned for; {advice}"
             )
         if statement.expected is None and "/" in answer.formula.core.steps:
             raise UsageError(
-                f"the error of {name!r} depends on the rows that it is of; write how many a usual "
-                "group has, as in `-- expected: 2000`, before the statement"
+                f"{place}the error of {name!r} depends on the rows that it is of; write how many "
+                "a usual group has, as in `-- expected: 2000`, before the statement"
             )
 
 

@@ -118,10 +118,8 @@ def balance_lines(plan: Plan) -> Lines:
     if ratios is None:
         return []
     typical = math.exp(float(np.log(ratios).mean()))
-    return [
-        ("objective", f"{plan.objective}: statements have {ratios.min():.2f} to"),
-        ("", f"{ratios.max():.2f} of their errors under an even split, typically {typical:.2f}"),
-    ]
+    words = f"{plan.objective}: statements have {ratios.min():.2f} to {ratios.max():.2f} of their "
+    return [("objective", f"{words}errors under an even split, typically {typical:.2f}")]
 
 
 def title(workload: Workload, singular: str, several: str) -> str:
