@@ -15,7 +15,7 @@ from lrm.errors import StopSolver
 from lrm.exact.products.strategy import ProductStrategy
 from lrm.maps.linear import Floats
 from lrm.maps.products.combine import weigh_terms
-from lrm.plans.goals import Goals, Objective
+from lrm.plans.goals import Goals
 from lrm.solvers.products.reweigh import Reweighing
 from lrm.strategies import AnyStrategy, Problem, Search
 from lrm.strategies.base import ProductChoice, Strategy
@@ -42,9 +42,9 @@ SHARE = 0.3
 ROUNDED = 0.99
 """What the largest squared ratio must fall to in rounds: rounding to integers costs less."""
 
-SEARCHES: dict[Objective, int] = {"within": 6}
-"""Searches over products, each with the weights that follow from the one before and other random
-starts: one alone had up to 3.5 % more of the largest ratio than the best of several."""
+SEARCHES = 6
+"""Searches over products for tolerances, each with the weights that follow from the one before and
+other random starts: one alone had up to 3.5 % more of the largest ratio than the best of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +54,12 @@ class Settled:
     problem: Problem
     strategy: AnyStrategy
     emphasis: Floats
+
+    @property
+    def choice(self) -> ProductChoice:
+        """The strategy, where it is one over products."""
+        assert isinstance(self.strategy, ProductChoice)  # noqa: S101 - asked for after a search
+        return self.strategy
 
     def squares(self, goals: Goals, search: Search) -> Floats:
         """The squared ratio of each goal."""
@@ -69,30 +75,21 @@ def settle(goals: Goals, search: Search, effort: Effort, timings: Timings) -> li
     worst = goals.objective == "worst"
     first = replace(goals, objective="balanced") if worst else goals
     settled = _over_products(first, search, effort, timings)
-    if settled is None or not worst or has_few_cells(settled.problem, effort, search.noise):
-        settled = _over_all(first, settled, search, effort, timings)
+    if settled is None:
+        problem = Problem(first.weighted(first.even), timings)
+        strategy = best_over_cells(problem, search, effort, None)
+        settled = _over_cells(first, Settled(problem, strategy, first.even), search)
+    elif not worst or has_few_cells(settled.problem, effort, search.noise):
+        strategy = best_over_cells(settled.problem, search, effort, settled.choice)
+        other, settled = settled, replace(settled, strategy=strategy)
+        if not isinstance(strategy, ProductChoice):
+            settled = _over_cells(first, settled, search, other)
     if not worst:
         return [settled]
     if not isinstance(settled.strategy, ProductChoice):
         return [settled, _over_cells(goals, settled, search)]
-    last = _at_fixed_sets(goals, settled, settled.strategy, search)
-    assert isinstance(last.strategy, ProductChoice)  # noqa: S101 - over products
-    return [settled, replace(last, strategy=bounded(last.strategy, last.problem))]
-
-
-def _over_all(
-    goals: Goals, settled: Settled | None, search: Search, effort: Effort, timings: Timings
-) -> Settled:
-    """Go on over the list of cells, from what was found over products, if anything was."""
-    if settled is None:
-        problem = Problem(goals.weighted(goals.even), timings)
-        strategy = best_over_cells(problem, search, effort, None)
-        return _over_cells(goals, Settled(problem, strategy, goals.even), search)
-    assert isinstance(settled.strategy, ProductChoice)  # noqa: S101 - over products
-    strategy = best_over_cells(settled.problem, search, effort, settled.strategy)
-    if isinstance(strategy, ProductChoice):
-        return replace(settled, strategy=strategy)
-    return _over_cells(goals, replace(settled, strategy=strategy), search, settled)
+    last = _at_fixed_sets(goals, settled, search)
+    return [settled, replace(last, strategy=bounded(last.choice, last.problem))]
 
 
 def _over_products(
@@ -100,7 +97,7 @@ def _over_products(
 ) -> Settled | None:
     """Search over products of attributes, where there are some, and raise weights in rounds."""
     emphasis, best, least = goals.even, None, (math.inf, math.inf)
-    searches = SEARCHES.get(goals.objective, 1)
+    searches = SEARCHES if goals.objective == "within" else 1
     for number in range(searches):
         problem = Problem(goals.weighted(emphasis), timings)
         other = replace(search, seed=search.seed + number)
@@ -108,7 +105,7 @@ def _over_products(
         if choice is None:
             return None
         first = Settled(problem, choice, emphasis)
-        settled = _at_fixed_sets(goals, first, choice, search)
+        settled = _at_fixed_sets(goals, first, search)
         if searches == 1:
             return settled
         score = goals.score(settled.squares(goals, search))
@@ -121,11 +118,9 @@ def _over_products(
     return best
 
 
-def _at_fixed_sets(
-    goals: Goals, settled: Settled, choice: ProductChoice, search: Search
-) -> Settled:
+def _at_fixed_sets(goals: Goals, settled: Settled, search: Search) -> Settled:
     """Raise weights in rounds at the sets and bases of a choice."""
-    columns, emphasis = goals.columns, settled.emphasis
+    choice, columns, emphasis = settled.choice, goals.columns, settled.emphasis
     queries, searched = goals.workload.products, settled.problem.products
     if queries is None or searched is None or queries.batch.terms != searched.terms:
         return settled  # importances within tables have split them
@@ -163,10 +158,9 @@ def _at_fixed_sets(
 
 def _combined(goals: Goals, first: Settled, settled: Settled, search: Search) -> Settled:
     """The better of a strategy and what it has become, with two groups answered from both."""
-    assert isinstance(settled.strategy, ProductChoice)  # noqa: S101 - over products
-    assert isinstance(settled.strategy.found, ProductStrategy)  # noqa: S101 - of marginals
-    found = replace(settled.strategy.found, combined=True)
-    both = replace(settled, strategy=replace(settled.strategy, found=found))
+    assert isinstance(settled.choice.found, ProductStrategy)  # noqa: S101 - of marginals
+    found = replace(settled.choice.found, combined=True)
+    both = replace(settled, strategy=replace(settled.choice, found=found))
     return min(
         first, settled, both, key=lambda candidate: goals.score(candidate.squares(goals, search))
     )
@@ -186,9 +180,8 @@ def _over_cells(
         if raised is None or search.clock.ended or search.clock.work > most:
             break
         problem = Problem(goals.weighted(raised), first.problem.timings)
-        refined = None
-        if isinstance(last.strategy, Strategy):
-            refined = refine(problem, search, last.strategy)
+        strategy = last.strategy
+        refined = refine(problem, search, strategy) if isinstance(strategy, Strategy) else None
         if refined is None:
             break
         last = Settled(problem, refined, raised)
