@@ -1,0 +1,268 @@
+"""Hulls of the columns as bodies: by their facets, by parts, with free points, and of differences.
+
+See docs/explanation/shaped-noise.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+import scipy.linalg as la
+
+from lrm.clock import Step
+from lrm.errors import StopSolver
+from lrm.maps.linear import Floats
+from lrm.privacy.bodies.base import MOST_COLUMNS
+from lrm.privacy.bodies.facets import MOST_FACETS
+from lrm.privacy.bodies.sampling import Sample
+from lrm.solvers.hulls import Hull, lower_error, short_points
+from lrm.strategies.base import Problem, Search
+from lrm.strategies.shaped_choice import MARGINS, ShapedChoice
+from lrm.strategies.shaped_tables import (
+    CubeSides,
+    tables_of,
+)
+from lrm.strategies.split_hulls import best_split, estimate_hull
+
+__all__ = [
+    "MOST_RANK",
+    "MOST_SPLIT",
+    "Effort",
+    "hull_candidates",
+    "replaced_candidates",
+    "volume_bound",
+]
+
+Effort = Literal["quick", "normal", "thorough"]
+
+MOST_RANK = 200
+"""Rank of a batch for which a body is looked for."""
+
+HULL_CELLS = {
+    2: 20_000,
+    3: 20_000,
+    4: 10_000,
+    5: 3000,
+    6: 1000,
+    7: 100,
+    8: 48,
+    9: 16,
+    10: 12,
+}
+"""Merged cells for each rank up to which the facets of their hull are listed: a few seconds."""
+
+FREE_WORK: dict[Effort, tuple[int, int, float]] = {
+    "quick": (60, 512, 0.8),
+    "normal": (120, 1024, 5.0),
+    "thorough": (300, 2048, 20.0),
+}
+"""Rounds of the search for free points, directions for each, and seconds at most."""
+
+FREE_SECONDS, FEWEST_ROUNDS = 2.2e-9, 15
+"""Seconds per direction, point and squared dimension; rounds below which there is no search."""
+
+FREE_COLUMNS = 16
+"""Merged cells per dimension above which free points do not lower the error."""
+
+FREE_POINTS: dict[Effort, int] = {"quick": 2, "normal": 4, "thorough": 4}
+"""Free points per dimension."""
+
+FREE_LISTED = {8: 20, 9: 9, 10: 6}
+"""Free points where facets are listed: their number grows by half with each point."""
+
+FREE_FACETS: dict[Effort, int] = {"quick": 4000, "normal": 10_000, "thorough": 20_000}
+"""Facets of a hull above which no free points are looked for: they multiply."""
+
+LEAST_SPLIT, MOST_SPLIT, MOST_SPLIT_CELLS = 7, 20, 2048
+"""Ranks, and merged cells, of hulls that are sampled by rejection."""
+
+SPLIT_WORTH, LEAST_EFFECTIVE = 0.97, 200.0
+"""Such hulls must be better than all else by 3 %, by a sample that is worth this many points."""
+
+SPLIT_SECONDS: dict[Effort, float] = {"quick": 3.0, "normal": 10.0, "thorough": 10.0}
+"""Seconds that must be left to look for them."""
+
+DRAW_SECONDS = 10.0
+"""Seconds that a draw may take in the mean: a twelfth of what ends it with an error."""
+
+
+def replaced_candidates(
+    problem: Problem, search: Search, effort: Effort, least: float
+) -> list[ShapedChoice]:
+    """Bodies of half of what replacing a record moves: the cube for 0/1 rows, and hulls."""
+    tried: list[ShapedChoice] = []
+    if not set(np.unique(problem.merged.cell_map.factor).tolist()) <= {0, 1}:
+        return []
+    tables = tables_of(problem)
+    if tables is not None:
+        rows = np.vstack([table.rows for table in tables])
+        k = len(rows)
+        if k <= MOST_RANK:
+            back = la.lstsq(rows.T, problem.reduced.T, check_finite=False)[0]
+            error = float((back**2).sum()) * (k + 1) * (k + 2) / 24.0
+            choice = ShapedChoice.of(problem, rows, CubeSides(k), error)
+            tried.append(replace(choice, replaced=True))
+    columns = np.column_stack([problem.reduced, np.zeros(len(problem.reduced))]).T
+    if len(columns) <= MOST_COLUMNS:
+        first, second = np.triu_indices(len(columns), 1)
+        halves = (columns[first] - columns[second]) / 2
+        signs = np.sign(halves[np.arange(len(halves)), np.argmax(halves != 0, axis=1)])
+        halves = np.unique(np.round(halves * signs[:, None], 12), axis=0)
+        candidates = hull_candidates(problem, search, effort, least, halves)
+        tried += [replace(choice, replaced=True, least_error=0.0) for choice in candidates]
+    return tried
+
+
+def hull_candidates(
+    problem: Problem, search: Search, effort: Effort, least: float, held: Floats | None = None
+) -> list[ShapedChoice]:
+    """Hulls of the columns and free points: by their facets, and by rejection where that is better.
+
+    Parameters
+    ----------
+    least
+        The least error so far.
+    held
+        In place of the columns: what a body by facets is to hold.
+    """
+    columns = np.asarray(problem.reduced.T) if held is None else held
+    n, k = columns.shape
+    is_listed = n <= HULL_CELLS.get(k, 0) and search.clock.affords(1.0)
+    is_split = LEAST_SPLIT <= k <= MOST_SPLIT and k <= n <= MOST_SPLIT_CELLS
+    is_split = is_split and held is None and search.clock.affords(SPLIT_SECONDS[effort])
+    if not is_listed and not is_split:
+        return []
+    rounds = 0
+
+    def on_round(error: float) -> None:
+        nonlocal rounds
+        rounds += 1
+        search.clock.tick(Step("shaped noise", rounds, min(error, least)))
+
+    sample = estimate_hull(columns)
+    candidates = []
+    if is_listed:
+        candidates += _by_facets(problem, columns, sample, effort, on_round)
+        least = min([least, *(candidate.error for candidate in candidates)])
+    if is_split:
+        candidates += _by_parts(problem, sample, effort, least, on_round)
+    return candidates
+
+
+def _free_points(
+    columns: Floats, sample: Sample, count: int, effort: Effort, on_round: Callable[[float], None]
+) -> Floats:
+    """Points to add to the hull of the columns; none where they would not lower its error."""
+    n, k = columns.shape
+    rounds, directions, seconds = FREE_WORK[effort]
+    rounds = min(rounds, int(seconds / (FREE_SECONDS * directions * (n + count) * k * k)))
+    if n > FREE_COLUMNS * k or rounds < FEWEST_ROUNDS:
+        return np.empty((0, k))
+    points = short_points(sample, count)
+    start = estimate_hull(np.vstack([columns, points]))
+    return lower_error(columns, points, start.second_moment, rounds, directions, on_round)
+
+
+def _by_facets(
+    problem: Problem,
+    held: Floats,
+    sample: Sample,
+    effort: Effort,
+    on_round: Callable[[float], None],
+) -> list[ShapedChoice]:
+    """The hull by the list of its facets, with free points where they lower its error."""
+    n, k = held.shape
+    outwards = 1 + MARGINS[0] * np.random.default_rng(0).uniform(1.0, 2.0, (n, 1))
+    columns = np.asarray(held * outwards)
+    hull = Hull.of(columns)
+    if hull is None:
+        return []
+    best = hull
+    if len(hull.facets) <= FREE_FACETS[effort]:
+        count = FREE_LISTED.get(k, FREE_POINTS[effort] * k)
+        with suppress(StopSolver):
+            free = _free_points(columns, sample, count, effort, on_round)
+            more = Hull.of(np.vstack([columns, free]))
+            if more is not None and more.error < hull.error and len(more.facets) <= MOST_FACETS:
+                best = more
+    used = np.unique(np.abs(best.facets)) - 1
+    outer = [i for i in used if i >= n]
+    # Columns inside the hull are no vertices; all that are, and the free points, define it.
+    points = np.vstack([held[used[used < n]], best.points[outer].reshape(-1, k)])
+    rows, change = _rows_of(problem)
+    shape = replace(best, points=points @ change.T)
+    return [ShapedChoice.of(problem, rows, shape, best.error, volume_bound(hull.volume, k))]
+
+
+def _by_parts(
+    problem: Problem,
+    sample: Sample,
+    effort: Effort,
+    least: float,
+    on_round: Callable[[float], None],
+) -> list[ShapedChoice]:
+    """The hull by rejection, with free points, where it is better than all else by a margin."""
+    columns = np.asarray(problem.reduced.T)
+    k = columns.shape[1]
+    tables = tables_of(problem)
+    listed = None if tables is None else [table.rows for table in tables]
+    free = _free_points(columns, sample, FREE_POINTS[effort] * k, effort, on_round)
+    for points in ([free] if len(free) else []) + [free[:0]]:
+        known = sample
+        if len(points):
+            known = estimate_hull(np.vstack([columns, points]))
+        error = float(np.trace(known.second_moment)) / 2
+        is_known = known.effective >= LEAST_EFFECTIVE
+        if is_known and not error < SPLIT_WORTH * least:
+            continue
+        on_round(error if is_known else least)
+        best = best_split(columns, points, known, listed, DRAW_SECONDS)
+        if best is None:
+            continue
+        split, body, _ = best
+        if not is_known:
+            better = estimate_hull(body.points.astype(np.float64), body.leaves)
+            back = la.lstsq(split.rows.T, columns, check_finite=False)[0] * 2.0**-split.bits
+            error = float(np.trace(back.T @ better.second_moment @ back)) / 2
+            if better.effective < LEAST_EFFECTIVE or not error < SPLIT_WORTH * least:
+                continue
+        return [ShapedChoice.of(problem, split.rows / problem.factors, split, error)]
+    return []
+
+
+def volume_bound(volume: float, k: int) -> float:
+    """Half of the least E|z|² of added noise, for the hull of the columns in orthonormal axes.
+
+    ``½k(k + 1)·(volume/v_k)^(2/k)``, v_k the volume of the unit ball: see the page. The margin is
+    that of the vertices and of float64.
+
+    >>> round(volume_bound(2.0, 1), 2)
+    1.0
+    """
+    ball = k / 2 * math.log(math.pi) - math.lgamma(k / 2 + 1)
+    return k * (k + 1) / 2 * math.exp(2 / k * (math.log(volume) - ball)) * (1 - 1e-3)
+
+
+def _rows_of(problem: Problem) -> tuple[Floats, Floats]:
+    """Rows to measure that span those of the batch, and how they follow from the reduced ones.
+
+    Independent rows of a whole-number batch are exact in integers; else the reduced rows are
+    measured, at a size at which no weight is above 1.
+    """
+    reduced, queries = problem.reduced, problem.merged.queries
+    plain = reduced / problem.factors
+    if queries.is_integer():
+        matrix = queries.dense()
+        _, corner, order = la.qr(matrix.T, mode="economic", pivoting=True, check_finite=False)
+        sizes = np.abs(np.diag(corner))
+        rank = int(np.sum(sizes > sizes[0] * 1e-10))
+        if rank == len(reduced):
+            rows = matrix[np.sort(order[:rank])]
+            return rows, np.asarray(la.lstsq(plain.T, rows.T, check_finite=False)[0].T)
+    size = 1.0 / np.abs(plain).max()
+    return plain * size, np.eye(len(reduced)) * size
