@@ -49,6 +49,13 @@ def test_how_much_variance_a_lattice_saves(share, saved):
     assert law.variance / 2e6 == pytest.approx(1 - saved, abs=1e-3)
 
 
+def test_widths_of_rows_that_differ_by_a_factor_differ_by_it():
+    rows = np.array([[1.0, 2.0, 2.0, 0.0], [0.3, 0.1, 0.2, 0.7]])
+    scaled = np.vstack([rows, 3.7 * rows[:, ::-1], np.zeros((1, 4))])
+    first, second, *others = lattice_half_widths(scaled, 2.0, np.full(4, 3.0), 0.95)
+    np.testing.assert_allclose(others, [3.7 * first, 3.7 * second, 0.0], rtol=1e-9)
+
+
 def test_steps_that_are_fine_beside_the_noise_are_not_used():
     law = NoiseLaw("laplace", 100.0)
     assert on_lattices(law, np.array([49, 1])) is law

@@ -9,7 +9,7 @@ from lrm.maps.products.map import ProductMap
 BATCHES = {
     "pairs": cross_tabs([3, 4, 5, 2], [1, 2]),
     "prefixes": product_batch([12, 4, 3], [["prefix", "identity", "total"], ["total"] * 3]),
-    "binary": cross_tabs([2] * 6, [1]),
+    "binary": cross_tabs([2] * 5, [1]),
 }
 
 

@@ -631,6 +631,15 @@ def test_bounds_of_volumes_are_on_either_side_of_the_exact_ones():
         assert low > (1 - 2**-30) * volume
 
 
+@pytest.mark.parametrize("name", ["facets 3", "facets 5"])
+def test_bounds_of_determinants_contain_them(name):
+    """Below the lower one, facets are accepted without an exact determinant."""
+    one = BODIES[name]
+    exact = [one._exact_normal(facet)[0] for facet in one.facets]
+    for low, det, high in zip(one._lower_bounds, exact, one._bounds, strict=True):
+        assert 0.999 * det < low <= det <= high < 1.001 * det
+
+
 def test_facets_are_chosen_by_exact_volumes_whatever_the_bounds():
     one = Facets(np.array([[7, 1], [2, 5], [-3, 4]]), np.array([[1, 2], [2, 3], [1, -3]]), 0)
     exact = np.array([33, 23, 31])  # |det| of the facets
