@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Parse, measure, print, draw."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks statements", description=__doc__)
     parser.add_argument("batches", nargs="*", default=list(BATCHES), help="of benchmarks/reports")
-    parser.add_argument("--noise", default="laplace,gaussian", help="comma-separated")
+    parser.add_argument("--noise", default="pure,gaussian", help="comma-separated")
     parser.add_argument("--effort", default="normal")
     parser.add_argument("--plot", type=Path, help="draw the first batch with the first noise")
     chosen = parser.parse_args(arguments)
