@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,7 +31,43 @@ _COMPRESSED = {"csr": 0, "csc": 1}
 
 
 @dataclass(frozen=True, eq=False)
-class DenseMap(LinearMap):
+class _MatrixMap(LinearMap):
+    """What dense and sparse matrices have in common."""
+
+    matrix: Any
+
+    def apply(self, x: Floats) -> Floats:
+        return np.asarray(self.matrix @ x)
+
+    def apply_transpose(self, y: Floats) -> Floats:
+        return np.asarray(self.matrix.T @ y)
+
+    def some_rows(self, count: int) -> Self:
+        if self.shape[0] <= count:
+            return self
+        return type(self)(self.matrix[np.linspace(0, self.shape[0] - 1, count).astype(np.int64)])
+
+    def written_out(self) -> Self:
+        return self
+
+    def compact(self, *, drop_idle: bool) -> LinearMap:
+        matrix = self.sparse()
+        busy = np.flatnonzero(np.diff(matrix.indptr))
+        if drop_idle and len(busy) < matrix.shape[0]:
+            matrix = matrix[busy]
+        if matrix.nnz < SPARSE_BELOW * matrix.shape[0] * matrix.shape[1]:
+            return SparseMap(matrix)
+        return DenseMap(matrix.toarray())
+
+    def scaled(self, factor: float) -> Self:
+        return type(self)(self.matrix * factor)
+
+    def absolute(self) -> Self:
+        return type(self)(abs(self.matrix))
+
+
+@dataclass(frozen=True, eq=False)
+class DenseMap(_MatrixMap):
     """A map held as its matrix."""
 
     matrix: Floats
@@ -45,20 +81,11 @@ class DenseMap(LinearMap):
         object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "shape", matrix.shape)
 
-    def apply(self, x: Floats) -> Floats:
-        return np.asarray(self.matrix @ x)
-
-    def apply_transpose(self, y: Floats) -> Floats:
-        return np.asarray(self.matrix.T @ y)
-
     def rows(self, start: int, stop: int) -> Floats:
         return self.matrix[start:stop]
 
     def columns(self, indices: NDArray[np.intp]) -> DenseMap:
         return DenseMap(self.matrix[:, indices])
-
-    def some_rows(self, count: int) -> DenseMap:
-        return self if self.shape[0] <= count else DenseMap(self.matrix[_spread(self, count)])
 
     @property
     def entry_count(self) -> int:
@@ -73,17 +100,8 @@ class DenseMap(LinearMap):
         sizes = np.abs(self.matrix[self.matrix != 0])
         return (float(sizes.min()), float(sizes.max())) if len(sizes) else (1.0, 1.0)
 
-    def written_out(self) -> DenseMap:
-        return self
-
-    def compact(self, *, drop_idle: bool) -> LinearMap:
-        return _compact(self.sparse(), drop_idle=drop_idle)
-
     def sparse_columns(self) -> sp.csc_array:
         return sp.csc_array(self.matrix)
-
-    def scaled(self, factor: float) -> DenseMap:
-        return DenseMap(self.matrix * factor)
 
     def rounded(self, factor: float) -> DenseMap:
         return DenseMap(np.rint(self.matrix * factor))
@@ -93,9 +111,6 @@ class DenseMap(LinearMap):
 
     def scale_columns(self, factors: Floats) -> DenseMap:
         return DenseMap(self.matrix * factors)
-
-    def absolute(self) -> DenseMap:
-        return DenseMap(np.abs(self.matrix))
 
     def squared(self) -> DenseMap:
         return DenseMap(self.matrix**2)
@@ -114,7 +129,7 @@ class DenseMap(LinearMap):
 
 
 @dataclass(frozen=True, eq=False)
-class SparseMap(LinearMap):
+class SparseMap(_MatrixMap):
     """A map held as a compressed sparse matrix (rows compressed)."""
 
     matrix: sp.csr_array
@@ -130,12 +145,6 @@ class SparseMap(LinearMap):
         object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "shape", matrix.shape)
 
-    def apply(self, x: Floats) -> Floats:
-        return np.asarray(self.matrix @ x)
-
-    def apply_transpose(self, y: Floats) -> Floats:
-        return np.asarray(self.matrix.T @ y)
-
     def rows(self, start: int, stop: int) -> Floats:
         return np.asarray(self.matrix[start:stop].toarray())
 
@@ -144,18 +153,6 @@ class SparseMap(LinearMap):
 
     def columns(self, indices: NDArray[np.intp]) -> SparseMap:
         return SparseMap(sp.csr_array(sp.csc_array(self.matrix)[:, indices]))
-
-    def some_rows(self, count: int) -> SparseMap:
-        return self if self.shape[0] <= count else SparseMap(self.matrix[_spread(self, count)])
-
-    def written_out(self) -> SparseMap:
-        return self
-
-    def compact(self, *, drop_idle: bool) -> LinearMap:
-        return _compact(self.matrix, drop_idle=drop_idle)
-
-    def scaled(self, factor: float) -> SparseMap:
-        return SparseMap(sp.csr_array(self.matrix * factor))
 
     def rounded(self, factor: float) -> SparseMap:
         rounded_matrix = sp.csr_array(self.matrix, copy=True)
@@ -167,9 +164,6 @@ class SparseMap(LinearMap):
 
     def scale_columns(self, factors: Floats) -> SparseMap:
         return SparseMap(sp.csr_array(self.matrix @ sp.diags_array(factors)))
-
-    def absolute(self) -> SparseMap:
-        return SparseMap(abs(self.matrix))
 
     def squared(self) -> SparseMap:
         return SparseMap(self.matrix.power(2))
@@ -226,20 +220,6 @@ class SparseMap(LinearMap):
             "indptr": self.matrix.indptr.astype(np.int64),
             "shape": tuple(int(side) for side in self.shape),
         }
-
-
-def _spread(rows: LinearMap, count: int) -> NDArray[np.int64]:
-    """Places of ``count`` rows, evenly spread."""
-    return np.linspace(0, rows.shape[0] - 1, count).astype(np.int64)
-
-
-def _compact(matrix: sp.csr_array, *, drop_idle: bool) -> LinearMap:
-    busy = np.flatnonzero(np.diff(matrix.indptr))
-    if drop_idle and len(busy) < matrix.shape[0]:
-        matrix = matrix[busy]
-    if matrix.nnz < SPARSE_BELOW * matrix.shape[0] * matrix.shape[1]:
-        return SparseMap(matrix)
-    return DenseMap(matrix.toarray())
 
 
 def as_map(queries: LinearMap | ArrayLike | sp.sparray | sp.spmatrix) -> LinearMap:
