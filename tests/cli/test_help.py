@@ -107,7 +107,7 @@ def test_a_release_loads_neither_mechanisms_nor_other_libraries_of_data():
     """What `lrm release` imports took a fifth of its time."""
     code = (
         "import sys\n"
-        "import lrm.plans.file, lrm.views.releases, lrm.releases.making\n"
+        "import lrm.plans.file, lrm.views.documents, lrm.releases.making\n"
         "from fractions import Fraction\n"
         "from lrm.privacy.budget import PureDP, ZCDP\n"
         "from lrm.privacy.noise import calibrate_gaussian, calibrate_laplace\n"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lrm.plans.noises import NoiseChoice
 from lrm.plans.tolerances import Met, Tolerance
 from lrm.privacy.amounts import spell_amount
 from lrm.privacy.budget import zcdp_of
 from lrm.spelling import number
 from lrm.views.blocks import Block, Facts, Prose, plain_table
 from lrm.views.statement_errors import StatementError, StatementErrors, part_title
+
+if TYPE_CHECKING:
+    from lrm.plans.noises import NoiseChoice  # it imports all searches
 
 
 def _pairs(choice: NoiseChoice, confidence: float) -> list[tuple[StatementError, StatementError]]:
