@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import time
 from collections.abc import Callable
 from fractions import Fraction
@@ -60,11 +61,20 @@ def tables(sizes: list[int], orders: list[int]) -> Floats:
     return np.vstack(rows)
 
 
+def ways(orders: list[int], attributes: int) -> list[tuple[int, ...]]:
+    """All sets of so many attributes."""
+    return [kept for n in orders for kept in itertools.combinations(range(attributes), n)]
+
+
+def table_products(sizes: list[int], kept: list[tuple[int, ...]]) -> Workload:
+    """Tables of some sets of attributes, without a list of cells."""
+    terms = [["identity" if i in own else "total" for i in range(len(sizes))] for own in kept]
+    return families.products(sizes, terms)
+
+
 def one_way(*sizes: int) -> Workload:
     """All one-way tables, without a list of cells."""
-    numbers = range(len(sizes))
-    terms = [["identity" if i == j else "total" for j in numbers] for i in numbers]
-    return families.products(list(sizes), terms)
+    return table_products(list(sizes), ways([1], len(sizes)))
 
 
 def people(count: int) -> Floats:
@@ -163,6 +173,15 @@ BATCHES: dict[str, tuple[Callable[[], Floats | Workload], float]] = {
     "up to 2-way 2^5": (lambda: tables([2] * 5, [0, 1, 2]), 327.0),
     "up to 2-way 3x2x2x2": (lambda: tables([3, 2, 2, 2], [0, 1, 2]), 197.0),
     "2-way 3x3x3": (lambda: tables([3] * 3, [2]), 64.7),
+    "up to 2-way 6x5x4x2": (lambda: table_products([6, 5, 4, 2], ways([0, 1, 2], 4)), 1240.0),
+    "50 yes/no, 10 2-way": (
+        lambda: table_products([2] * 50, [*ways([1], 50), *((i, i + 20) for i in range(10))]),
+        math.nan,
+    ),
+    "12 one-way, 8x10": (
+        lambda: table_products([8, 10, 5, 4, 3, 2, 2, 5, 4, 3, 2, 6], [*ways([1], 12), (0, 1)]),
+        math.nan,
+    ),
     "rank 4 x 200": (lambda: low_rank(30, 4, 200, 11), 1972.4),
     "rank 6 x 900": (lambda: low_rank(100, 6, 900, 12), 18790.9),
     "rank 8 x 512": (lambda: low_rank(64, 8, 512, 13), 21598.8),
@@ -178,6 +197,47 @@ BATCHES: dict[str, tuple[Callable[[], Floats | Workload], float]] = {
     "ratios 5": (lambda: ratios(5), 30.0),
 }
 """Batches with the least error known elsewhere."""
+
+
+def random_groups(rng: np.random.Generator, count: int) -> Floats:
+    """Overlapping groups by intervals of age, one or two of four regions, and sex."""
+    age, region, sex = np.meshgrid(np.arange(100), np.arange(4), np.arange(2), indexing="ij")
+    groups = []
+    for _ in range(count):
+        low, high = np.sort(rng.integers(0, 101, 2))
+        chosen = (age >= low) & (age <= high)
+        if rng.random() < 0.4:
+            chosen &= np.isin(region, rng.choice(4, rng.integers(1, 3), replace=False))
+        if rng.random() < 0.3:
+            chosen &= sex == rng.integers(2)
+        groups.append(chosen.ravel())
+    return merged(np.array(groups, dtype=float))
+
+
+def unseen(seed: int) -> dict[str, tuple[Callable[[], Floats | Workload], float]]:
+    """Twenty random batches that no figure is known of."""
+    rng = np.random.default_rng(seed)
+    batches: dict[str, Floats | Workload] = {}
+    for k in rng.choice(np.arange(5, 13), 4, replace=False).tolist():
+        patterns = int(rng.integers(2 * k, min(8 * k, 2**k - 1)))
+        batches[f"yes/no {k}, {patterns} patterns"] = yes_no(k, patterns=patterns, seed=seed)
+    for _ in range(4):
+        sizes = np.sort(rng.integers(2, 13, rng.integers(3, 9)))[::-1].tolist()
+        batches["one-way " + "x".join(map(str, sizes))] = one_way(*sizes)
+    for count in rng.integers(5, 15, 4).tolist():
+        batches[f"{count} groups of people"] = random_groups(rng, count)
+    for k in rng.choice(np.arange(4, 15), 4, replace=False).tolist():
+        m, n = int(rng.integers(2 * k, 8 * k)), int(rng.integers(4 * k, 40 * k))
+        batches[f"rank {k}, {m} x {n}"] = low_rank(m, k, n, seed + k)
+    importance = np.exp(rng.normal(size=8))[:, None]
+    batches["yes/no 8 with importances"] = yes_no(8, patterns=40, seed=seed) * importance
+    batches["groups with importances"] = random_groups(rng, 8) * importance
+    for _ in range(2):
+        sizes = rng.integers(2, 7, 5).tolist()
+        pairs = [own for own in ways([2], 5) if rng.random() < 0.5] or [(0, 1)]
+        name = "x".join(map(str, sizes)) + f", {len(pairs)} 2-way"
+        batches[name] = table_products(sizes, [*ways([1], 5), *pairs])
+    return {name: ((lambda batch=batch: batch), math.nan) for name, batch in batches.items()}
 
 
 SIMULATED, MOST_DRAWS, COVERAGE = 20_000, 4000, 0.95
@@ -225,6 +285,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks shaped", description=__doc__)
     parser.add_argument("--only", default="", help="batches whose name contains this text")
     parser.add_argument("--effort", choices=["quick", "normal", "thorough"], action="append")
+    parser.add_argument("--unseen", type=int, metavar="SEED", help="random batches instead")
     parser.add_argument("--draws", type=float, default=3.0, help="CPU seconds of draws per batch")
     chosen = parser.parse_args()
     print(
@@ -232,7 +293,8 @@ def main() -> None:
         f"{'ratio':>7}{'CPU s':>7}{'draw s':>9}{'drawn':>7}{'simul.':>7}"
         f"{'covered':>9}{'simul.':>8}  noise"
     )
-    for name, (build, reference) in BATCHES.items():
+    batches = BATCHES if chosen.unseen is None else unseen(chosen.unseen)
+    for name, (build, reference) in batches.items():
         if chosen.only not in name:
             continue
         for effort in chosen.effort or ["quick", "normal"]:

@@ -24,6 +24,7 @@ from lrm.privacy.bodies.split import SplitHull, distinct
 from lrm.privacy.bodies.tables import Tables
 from lrm.privacy.budget import PureDP
 from lrm.privacy.shaped import calibrate_shaped
+from lrm.strategies import split_hulls
 from lrm.strategies.split_hulls import Split, split_body
 
 ALARM = 1e-6
@@ -439,3 +440,18 @@ def test_a_leaf_of_many_dimensions_is_not_listed():
     points = np.vstack([np.eye(18, dtype=int) * 2**20, np.ones((1, 18), dtype=int) * 2**19])
     with pytest.raises(WorkloadError, match="too many dimensions"):
         body_of(points, (16, 2), (0, 1))
+
+
+def test_facets_of_a_leaf_that_are_no_simplices_are_moved_further(monkeypatch):
+    """Twelve groups of people kept Laplace noise, with 1.7 times the error, because of one leaf."""
+    listed = split_hulls.verified_body
+
+    def first_fails(points, margin):
+        return None if margin == split_hulls.MARGINS[0] else listed(points, margin)
+
+    monkeypatch.setattr(split_hulls, "verified_body", first_fails)
+    points = np.random.default_rng(3).integers(-(2**20), 2**20, (9, 4))
+    body = body_of(points, (2, 2), (0, 1))
+    assert body.holds(points.T)
+    for leaf, place in zip(body.leaves, (slice(2), slice(2, 4)), strict=True):
+        assert leaf.holds(points[:, place].T)

@@ -41,8 +41,8 @@ SOON = 0.5
 FEW = 500.0
 """A sample that is worth fewer points does not tell a covariance."""
 
-MARGIN = 2e-5
-"""How far the vertices of leaves are moved outwards."""
+MARGINS = (2e-5, 2e-4, 2e-3)
+"""How far the vertices of leaves are moved outwards: the first for which facets are simplices."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +218,8 @@ def split_body(columns: Integers, split: Split, bits: int) -> SplitHull:
             continue
         if size > LEAF_POINTS[0][1]:
             raise WorkloadError("a leaf has too many dimensions for a list of its facets")
-        body = verified_body(leaf_points.astype(np.float64), MARGIN)
+        tries = (verified_body(leaf_points.astype(np.float64), margin) for margin in MARGINS)
+        body = next(filter(None, tries), None)
         if body is None:
             raise WorkloadError("the facets of a leaf cannot be listed")
         leaves.append(body)
