@@ -33,9 +33,9 @@ product of the leaves, and in all."""
 MOST_WORK = 5e9
 """Directions times dimensions times generators of the hull, times dimensions: about 3 seconds."""
 
-PRECISE = 0.0075
+PRECISE = 0.005
 """Relative standard error of the variance along one axis at which sampling ends: that of the total
-of all axes is an eighth of it. For 22 counts sampling takes 0.9 s, to 0.005 2 s."""
+of all axes is an eighth of it."""
 
 GROWTH = 3.0
 """How many times as many directions are met at most before the error is estimated again."""
