@@ -64,13 +64,16 @@ TESTS = {
         "ledger/test_failures.py",
         "ledger/test_second_path.py",
     ],
-    "ledger/store.py": ["ledger/test_ledger.py"],
+    "ledger/store.py": ["ledger/test_history.py"],
 }
 """Module → the tests that are run against its mutants, quick ones first."""
 
+_QUICK = "not postgres and not race and not any_moment and not ctrl"
+
 KEYWORDS = {
     "ledger/postgres.py": "postgres",
-    "ledger/sqlite.py": "not postgres and not race and not mounted and not any_moment and not ctrl",
+    "ledger/place.py": _QUICK,
+    "ledger/sqlite.py": _QUICK,
     "privacy/bodies/base.py": "vertices or difference or columns or lattice or half",
     "privacy/bodies/cube.py": "cube or difference",
     "privacy/bodies/drawing.py": "drawing or below or order or intervals or digits or yes",

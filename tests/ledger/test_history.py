@@ -16,6 +16,7 @@ from lrm.ledger.entries import (
     check_text,
     stored_row,
 )
+from lrm.ledger.store import version_error
 from lrm.privacy.budget import ZCDP, ApproxDP, PureDP
 from lrm.privacy.unit import PrivacyUnit
 
@@ -188,3 +189,11 @@ def test_a_budget_never_looks_larger_than_it_is():
     third = Fraction(10**12, 3 * 10**12 + 1)
     shown = repr(replace(EPSILON, spent=third))
     assert "≈0.666666 epsilon left of 1, ≈0.333334 spent; protects one person" in shown
+
+
+def test_ledgers_of_other_versions_are_named_with_what_to_do():
+    assert "has format version 1, but this lrm knows version 2; create a new" in version_error(
+        "x", 1
+    )
+    for version in (3, None, "2"):
+        assert version_error("x", version).endswith("install the lrm that wrote it")

@@ -80,6 +80,16 @@ def test_a_hard_link_is_refused_through_both_names(path, tmp_path):
     assert spend_all(path) == 10
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists descriptors so")
+def test_checks_leave_no_descriptor_open(path):
+    ledger = Ledger.open(path)
+    ledger.verify()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(5):
+        ledger.verify()
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
+
+
 def test_a_link_that_appears_while_a_spend_waits(path, tmp_path):
     """The file is looked at again once the lock is held."""
     refusals = []

@@ -1,6 +1,7 @@
 """Laws of reading amounts: nothing is rounded, and nothing absurd gets in."""
 
 import math
+import sys
 from decimal import Decimal
 from fractions import Fraction
 
@@ -106,6 +107,14 @@ def test_upward_float_is_the_smallest_float_above(base, nudge):
     assert Fraction(above) >= exact
     below = math.nextafter(above, -math.inf)
     assert math.isinf(below) or Fraction(below) < exact
+
+
+def test_a_scale_beyond_all_floats_is_refused():
+    largest = Fraction(sys.float_info.max)
+    assert upward_float(largest) == sys.float_info.max
+    for scale in (largest + 1, Fraction(10) ** 400):
+        with pytest.raises(BudgetError, match="must fit a float64"):
+            upward_float(scale)
 
 
 def test_upward_float_never_loses_a_tiny_scale():

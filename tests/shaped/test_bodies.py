@@ -565,6 +565,7 @@ def test_bodies_out_of_bounds_are_refused(make, good, wrong):
         ([[10, 0], [0, 0]], False),
         ([[4, -4], [0, 0]], True),
         ([[6, -4], [0, 0]], False),
+        ([[-8, 0], [0, 0]], True),
         ([[4, 1], [0, 0]], False),
     ],
 )
@@ -580,6 +581,10 @@ def test_more_columns_than_are_compared_are_not_taken_for_held(monkeypatch):
     columns = np.array([[2, 4, 2, 0], [0, 0, 2, 2]])
     assert Tables((2,), (False,), 4).holds_differences(columns[:, :3])
     assert not Tables((2,), (False,), 4).holds_differences(columns)
+
+
+def test_shares_are_parts_of_a_number_that_files_rely_on():
+    assert WHOLE == 1 << 24
 
 
 def test_words_name_the_body():

@@ -15,6 +15,7 @@ from forging import resealed
 from lrm.errors import BudgetError, FileFormatError
 from lrm.privacy.bodies import patterns
 from lrm.privacy.bodies.patterns import (
+    _distribution,
     _draw_first,
     _eulerian,
     draw_pattern,
@@ -99,6 +100,14 @@ def test_simulated_noise_has_the_variances():
     values = simulate_patterns(5, 1.5, 40_000, np.random.default_rng(1))
     wanted = pattern_variance(5, 1.5) * (np.eye(5) + 1) / 2
     np.testing.assert_allclose(np.cov(values.T), wanted, atol=0.06 * wanted.max())
+
+
+def test_few_digits_bound_the_distribution_from_both_sides():
+    exact = _distribution(6, Fraction(5, 2), 60)
+    for digits in (1, 5, 20):
+        rough = _distribution(6, Fraction(5, 2), digits)
+        for (low, high), (least, most) in zip(rough[:-1], exact[:-1], strict=True):
+            assert low < least <= most < high
 
 
 @pytest.mark.parametrize("digits", [1, 20])
