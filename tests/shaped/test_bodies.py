@@ -583,6 +583,14 @@ def test_more_columns_than_are_compared_are_not_taken_for_held(monkeypatch):
     assert not Tables((2,), (False,), 4).holds_differences(columns)
 
 
+def test_facets_of_one_open_table_are_its_cells_with_signs():
+    bits = source(9)
+    drawn_facets = [Tables((3,), (False,), 5).draw_facet(bits) for _ in range(200)]
+    assert all(np.array_equal(np.abs(facet), 5 * np.eye(3)) for facet in drawn_facets)
+    signs = {tuple(np.sign(np.diag(facet)).tolist()) for facet in drawn_facets}
+    assert signs == set(itertools.product((-1, 1), repeat=3))
+
+
 def test_shares_are_parts_of_a_number_that_files_rely_on():
     assert WHOLE == 1 << 24
 
