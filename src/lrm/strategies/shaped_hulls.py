@@ -256,8 +256,10 @@ def _rows_of(problem: Problem) -> tuple[Floats, Floats]:
     """
     reduced, queries = problem.reduced, problem.merged.queries
     plain = reduced / problem.factors
-    if queries.is_integer():
-        matrix = queries.dense()
+    matrix = queries.dense()
+    if not queries.is_integer():  # 0/1 rows with importances
+        matrix = matrix / np.maximum(np.abs(matrix).max(axis=1, keepdims=True), 1e-300)
+    if np.array_equal(matrix, np.rint(matrix)):
         _, corner, order = la.qr(matrix.T, mode="economic", pivoting=True, check_finite=False)
         sizes = np.abs(np.diag(corner))
         rank = int(np.sum(sizes > sizes[0] * 1e-10))
