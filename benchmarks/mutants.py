@@ -71,7 +71,7 @@ TESTS = {
 _QUICK = "not postgres and not race and not any_moment and not ctrl"
 
 KEYWORDS = {
-    "ledger/postgres.py": "postgres",
+    "ledger/postgres.py": "postgres or server",
     "ledger/place.py": _QUICK,
     "ledger/sqlite.py": _QUICK,
     "privacy/bodies/base.py": "vertices or difference or columns or lattice or half",
