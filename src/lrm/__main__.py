@@ -8,8 +8,6 @@ first.
 import signal
 import sys
 
-__all__ = ["SIGNALS", "main"]
-
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that end a command in an orderly way: Ctrl-C, `kill`, and a terminal that is closed."""
 

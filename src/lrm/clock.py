@@ -20,9 +20,6 @@ from types import FrameType
 
 from lrm.errors import StopSolver, UsageError
 
-__all__ = ["UNLIMITED", "Clock", "OnStep", "Step", "Timings", "work_of"]
-
-
 MOST_LOG = 700.0
 """Larger numbers have no exponential in float64."""
 

@@ -11,8 +11,6 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-__all__ = ["Renderer", "compare_with", "connect", "figure_of", "html_of", "text_of", "write_page"]
-
 
 class Renderer(Protocol):
     """What draws records: the module ``lrm.views.notebook``."""

@@ -4,17 +4,6 @@ import math
 import re
 from collections.abc import Callable
 
-__all__ = [
-    "beside",
-    "escape_controls",
-    "how_many",
-    "many",
-    "number",
-    "ratio",
-    "seconds",
-    "visible",
-]
-
 _CONTROL = re.compile(
     # C0, delete and C1 (a terminal obeys them); what changes the direction of text, line and
     # paragraph separators, byte order mark, tags (a reader does not see them); lone surrogates

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, PrivacyUnit
-from lrm.domain.file import domain_text, draft, parse_domain, read_domain, write_domain
+from lrm.domain.draft import draft
+from lrm.domain.file import domain_text, parse_domain, read_domain, write_domain
 from lrm.errors import DomainError, FileFormatError
 
 GOOD = """\

@@ -29,8 +29,6 @@ from lrm.privacy.budget import (
 from lrm.privacy.laws import LatticeLaw, NoiseLaw
 from lrm.privacy.unit import PrivacyUnit
 
-__all__ = ["Accuracy", "amount_for_error", "privacy_of", "round_up"]
-
 DIGITS = 6
 """An amount found for a wanted error is rounded up to this number of digits."""
 

@@ -44,8 +44,6 @@ from lrm.maps.linear import Floats
 from lrm.privacy.laws import COARSE, LatticeLaw, NoiseLaw
 from lrm.privacy.shaped import ShapedLaw
 
-__all__ = ["half_widths", "norm_half_widths", "sum_half_widths", "widest_half_widths"]
-
 DOMINATED = 1.0 / COARSE
 """From this scale on the continuous law is known to be wider."""
 

@@ -16,16 +16,6 @@ from numpy.typing import NDArray
 
 from lrm.errors import ConvergenceError, UsageError
 
-__all__ = [
-    "Contour",
-    "LaplaceSums",
-    "Saddle",
-    "as_rows",
-    "integrate",
-    "row_blocks",
-    "saddle_of_tail",
-]
-
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 ComplexVector = NDArray[np.complex128]

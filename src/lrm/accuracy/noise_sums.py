@@ -26,13 +26,6 @@ from lrm.accuracy.laplace_cgf import (
 from lrm.errors import ConvergenceError, UsageError
 from lrm.maps.linear import Floats
 
-__all__ = [
-    "gaussian_half_widths",
-    "laplace_sum_half_widths",
-    "lattice_half_widths",
-    "widest_half_width",
-]
-
 Vector = NDArray[np.float64]
 
 NEWTON_ROUNDS = 60

@@ -68,7 +68,7 @@ def init(table: str, output: str | None, **choices: Any) -> None:
       lrm domain init visits.csv --kinds age=integers,day=dates -o domain.yaml
       lrm domain init besuche.csv --delimiter ";" --encoding latin-1 --decimal ,
     """
-    from lrm.domain.file import draft
+    from lrm.domain.draft import draft
     from lrm.files.writing import write_text
     from lrm.tables import open_table
 

@@ -44,8 +44,6 @@ from lrm.errors import DomainError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["LARGEST_INTEGER", "Attribute", "Categories", "Rule", "as_number", "is_nan"]
-
 Rule = Literal["drop", "cell"]
 """What happens to a value that is not declared: its row is dropped, or it has a cell."""
 

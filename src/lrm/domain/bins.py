@@ -13,8 +13,6 @@ from lrm.domain.attributes import Attribute, Rule, as_number, is_nan
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Bins", "number_text", "to_float"]
-
 
 @dataclass(frozen=True, init=False)
 class Bins(Attribute):

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["MOST_ATTRIBUTES", "Domain"]
-
 MOST_ATTRIBUTES = 500
 """Attributes of a table: the number of its cells then has fewer than 4,300 digits."""
 

@@ -10,8 +10,6 @@ from typing import Any
 
 from lrm.errors import DomainError
 
-__all__ = ["CsvForm", "date_pattern"]
-
 _ENCODINGS = (
     "utf-8",
     "ascii",

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from lrm.domain.csv_form import CsvForm
 
-__all__ = ["KINDS", "columns_of", "draft"]
-
 KINDS = ("categories", "boolean", "integers", "bins", "numbers", "dates")
 """Kinds of attributes that a draft can be asked for."""
 

@@ -40,7 +40,6 @@ from lrm.domain.attributes import Attribute, Categories
 from lrm.domain.bins import Bins
 from lrm.domain.core import Domain
 from lrm.domain.csv_form import CsvForm
-from lrm.domain.draft import draft
 from lrm.domain.lookups import Lookup, lookup_rows
 from lrm.domain.numbers import Numbers
 from lrm.domain.ordered import Dates, Integers
@@ -48,8 +47,6 @@ from lrm.errors import BudgetError, DomainError
 from lrm.files.writing import write_text
 from lrm.files.yaml_nodes import Node, dump, parse, read_text
 from lrm.privacy.unit import PrivacyUnit
-
-__all__ = ["domain_text", "draft", "parse_domain", "read_domain", "write_domain"]
 
 VERSION = 1
 """Version of the format that this code writes, and the newest that it reads."""

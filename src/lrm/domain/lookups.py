@@ -18,8 +18,6 @@ from lrm.domain.numbers import Numbers
 from lrm.domain.ordered import Dates, SteppedAttribute
 from lrm.errors import DomainError
 
-__all__ = ["DIFFERENT", "Lookup", "label_text", "lookup_rows"]
-
 MOST_ROWS = 100_000
 """Rows of a lookup."""
 

@@ -17,8 +17,6 @@ from lrm.errors import DomainError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["MOST_KNOTS", "RECORD", "RECORD_BITS", "Numbers", "pieces_of"]
-
 RECORD_BITS = 20
 RECORD = 1 << RECORD_BITS
 """Units that a record is divided into: counts of a domain with numbers are in units of 2^−20."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Dates", "Integers", "Period", "SteppedAttribute"]
-
 Period = Literal["day", "month", "year"]
 """The length of a cell of dates."""
 

@@ -35,16 +35,6 @@ import secrets
 import uuid
 from collections.abc import Sequence
 
-__all__ = [
-    "DIGEST_REPEATED",
-    "LONGEST_NAME",
-    "OFFSET_DIGITS",
-    "fresh_key",
-    "kept_rows",
-    "offset_of",
-    "person_name",
-]
-
 LONGEST_NAME = 256
 """Bytes up to which a name is compared as it is: sorting needs no more memory for longer ones."""
 

@@ -20,16 +20,6 @@ from numpy.typing import NDArray
 from lrm.errors import ConvergenceError, WorkloadError
 from lrm.maps.linear import Floats, LinearMap, equal_columns
 
-__all__ = [
-    "CellMap",
-    "MergedWorkload",
-    "merge_cells",
-    "over_merged",
-    "reduce_rows",
-    "reduction_seconds",
-    "singular_values",
-]
-
 LARGEST_FACTOR = 1 << 13
 """Columns in whole-number ratios are merged up to this factor.
 

@@ -14,8 +14,6 @@ from lrm.exact.products.merged_terms import MergedTerms
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.products.map import ProductMap
 
-__all__ = ["cone"]
-
 
 def cone(measured: Measured, queries: LinearMap) -> tuple[Floats, Callable[[Floats], Floats]]:
     """The columns of L over merged cells, and the answers ``W·x`` to their combinations.

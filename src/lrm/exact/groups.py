@@ -26,8 +26,6 @@ from lrm.maps.products.tabulation import Tabulation, ValueLabels
 from lrm.maps.whole import LARGEST_WHOLE
 from lrm.privacy.laws import MOST_STEPS
 
-__all__ = ["MOST_MIXED", "MeasuredGroup"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

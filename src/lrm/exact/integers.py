@@ -19,8 +19,6 @@ from lrm.maps.linear import LinearMap
 from lrm.maps.whole import WholeSums, whole_numbers
 from lrm.privacy.bodies.base import Body
 
-__all__ = ["CARRIER_BITS", "CellBasis", "IntegerBasis", "row_divisors"]
-
 Integers = NDArray[np.int64]
 
 CARRIER_BITS = 62

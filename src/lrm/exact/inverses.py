@@ -18,8 +18,6 @@ from lrm.errors import ConvergenceError
 from lrm.exact.plus_rows import PlusRowsInverse, blocks_plus_rows, diagonal_plus_rows
 from lrm.maps.linear import Floats, LeftInverse, LinearMap
 
-__all__ = ["NormalEquations", "Spectral", "left_inverse"]
-
 DENSE_CELLS = 4096
 """Largest n for which an n×n array may be factored."""
 

@@ -49,8 +49,6 @@ from lrm.privacy.bodies.sums import Groups
 from lrm.privacy.bodies.tables import Tables
 from lrm.privacy.laws import MOST_STEPS
 
-__all__ = ["Measured", "plain_tables"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -32,21 +32,6 @@ from numpy.typing import NDArray
 from lrm.maps.linear import BLOCK_ENTRIES, CANCELLED, Floats, LeftInverse, LinearMap
 from lrm.maps.words import chain_blocks
 
-__all__ = [
-    "BLOCK",
-    "MOST_WEIGHTS",
-    "SPARSE_SHARE",
-    "Band",
-    "PlusRows",
-    "PlusRowsInverse",
-    "beside_identity",
-    "blocks_plus_rows",
-    "diagonal_plus_rows",
-    "inverse_band",
-    "lower_factor",
-    "trace_gradient",
-]
-
 Places = NDArray[np.int64]
 Rows: TypeAlias = "Floats | sp.csr_array"
 

@@ -20,16 +20,6 @@ from lrm.errors import WorkloadError
 from lrm.exact.cells import reduce_rows
 from lrm.maps.linear import BLOCK_ENTRIES, Floats, LeftInverse, LinearMap
 
-__all__ = [
-    "EXACTNESS",
-    "EXPLICIT_ENTRIES",
-    "Answering",
-    "FlatReconstruction",
-    "Reconstruction",
-    "RowWeights",
-    "WeighedReconstruction",
-]
-
 EXACTNESS = 1e-9
 """Largest |W − B·L| relative to the largest weight of the query, of a plan that counts as exact."""
 

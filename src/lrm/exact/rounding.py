@@ -31,15 +31,6 @@ from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.maps.whole import LARGEST_WHOLE
 from lrm.privacy.budget import Noise
 
-__all__ = [
-    "DEFAULT_MAX_RECORDS",
-    "FINEST_MAX_RECORDS",
-    "FINE_MAX_RECORDS",
-    "Quantised",
-    "most_bits",
-    "quantise",
-]
-
 DEFAULT_MAX_RECORDS = 1 << 32
 """Records that a plan admits by default (4.3 billion): leaves 30 bits for the strategy."""
 

@@ -23,16 +23,6 @@ from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.privacy.bodies.base import Body
 
-__all__ = [
-    "MOST_DENSE",
-    "ShapedReconstruction",
-    "product_rows",
-    "shaped_reconstruction",
-    "table_places",
-    "table_rows",
-    "whitening",
-]
-
 Integers = NDArray[np.int64]
 
 MOST_DENSE = 1 << 24

@@ -21,8 +21,6 @@ from lrm.maps.products.factors import LARGEST_SIZE, make_factor
 from lrm.maps.products.map import ProductMap
 from lrm.maps.words import WORDS, AllRanges, Prefix
 
-__all__ = ["pack_map", "unpack_map"]
-
 _MOST = 1 << 40
 
 MOST_EMPTY_ROWS = 1 << 22

@@ -15,8 +15,6 @@ from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import DenseMap
 from lrm.maps.words import Total
 
-__all__ = ["Kron", "kron", "kronecker"]
-
 Linear = Callable[[Floats], Floats]
 
 

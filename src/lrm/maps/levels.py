@@ -37,15 +37,6 @@ from lrm.maps.linear import Floats, LeftInverse, LinearMap
 from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.maps.whole import WholeSums, equal_totals, whole_numbers
 
-__all__ = [
-    "LevelInverse",
-    "LevelMap",
-    "level_energies",
-    "level_sizes",
-    "range_energy",
-    "range_squared_norms",
-]
-
 SPARE_LEAVES = 64
 """Upper bound on the leaves of a tree per cell, or ``MOST_SPARE_LEAVES`` in all."""
 

@@ -23,17 +23,6 @@ from numpy.typing import NDArray
 
 from lrm.maps.whole import WholeSums, exact_totals, whole_numbers
 
-__all__ = [
-    "BLOCK_ENTRIES",
-    "CANCELLED",
-    "TINY",
-    "Floats",
-    "LeftInverse",
-    "LinearMap",
-    "equal_columns",
-    "is_whole",
-]
-
 Floats = NDArray[np.float64]
 
 BLOCK_ENTRIES = 1 << 22

@@ -13,16 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from lrm.errors import WorkloadError
 from lrm.maps.linear import Floats, LinearMap, is_whole
 
-__all__ = [
-    "DenseMap",
-    "SparseMap",
-    "as_csr",
-    "as_map",
-    "check_compressed",
-    "check_coordinates",
-    "check_weights",
-]
-
 SPARSE_BELOW = 0.25
 """A matrix with a smaller share of non-zeros is compact in sparse form."""
 

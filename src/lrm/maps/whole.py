@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
 
-__all__ = ["LARGEST_WHOLE", "WholeSums", "equal_totals", "exact_totals", "whole_numbers"]
-
 LARGEST_WHOLE = 1 << 52
 """Weights of an integer strategy lie below this: float64 holds them, and their sums of two."""
 

@@ -17,18 +17,6 @@ from numpy.typing import NDArray
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import DenseMap
 
-__all__ = [
-    "WORDS",
-    "AllRanges",
-    "Identity",
-    "Prefix",
-    "Total",
-    "ZeroOneMap",
-    "chain_blocks",
-    "chain_times",
-    "running_totals",
-]
-
 LOOPED_COLUMNS = 32
 """Arrays of at least this number of columns are summed row by row."""
 

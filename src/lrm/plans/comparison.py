@@ -32,8 +32,6 @@ from lrm.strategies import (
 from lrm.strategies.certificate import least_error, spectrum_of
 from lrm.strategies.shaped import shaped_strategy
 
-__all__ = ["SHAPED", "Comparison", "Contest", "Outcome", "SideBySide", "beside_plan", "compare"]
-
 SHAPED = "shaped"
 """The row of noise shaped to the batch; the mechanisms have independent noise."""
 

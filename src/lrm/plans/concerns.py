@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # a plan has its warnings through this module
     from lrm.plans.core import Plan
 
-__all__ = ["plan_concerns"]
-
 NOTABLE = 1.005
 """Ratio to the even split from which on a statement is named."""
 

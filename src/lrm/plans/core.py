@@ -35,8 +35,6 @@ from lrm.workload import AnswerTable, Computed, Workload, check_listable
 from lrm.workload.layout import count_ranges, find_answers
 from lrm.workload.statements import group_columns
 
-__all__ = ["Plan"]
-
 
 @dataclass(frozen=True, eq=False)
 class Plan:

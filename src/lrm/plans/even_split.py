@@ -35,8 +35,6 @@ from lrm.workload import Workload
 from lrm.workload.columns import StatementColumns, statement_columns
 from lrm.workload.core import EXPLICIT_QUERIES
 
-__all__ = ["even_split"]
-
 LISTED = 1 << 16
 """Weights of a statement's reduced queries up to which they are searched as one matrix."""
 

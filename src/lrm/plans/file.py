@@ -21,8 +21,6 @@ from lrm.solvers.bounds import Spectrum
 from lrm.workload import Labels, Statement, Workload, derived_from_facts
 from lrm.workload.display import Display
 
-__all__ = ["load_plan", "unpack_plan"]
-
 NOISES: dict[str, Noise] = {"laplace": "laplace", "gaussian": "gaussian", "shaped": "shaped"}
 
 MINIMISED: dict[str, Objective] = {name: name for name in get_args(Objective)}

@@ -30,15 +30,6 @@ from lrm.privacy.unit import PrivacyUnit
 from lrm.workload import Workload
 from lrm.workload.columns import StatementColumns
 
-__all__ = [
-    "OBJECTIVES",
-    "Goals",
-    "Objective",
-    "accuracy_of",
-    "column_errors",
-    "weighted_error",
-]
-
 Objective = Literal["total", "balanced", "worst", "within"]
 OBJECTIVES = ("total", "balanced", "worst")
 """Those that a caller names; ``within`` is asked for by the confidence of tolerances."""

@@ -34,8 +34,6 @@ from lrm.privacy.bodies.sums import WHOLE, Groups
 from lrm.privacy.bodies.tables import MOST_FREE_CELLS, Tables
 from lrm.workload import Workload
 
-__all__ = ["pack_measured", "unpack_body", "unpack_measured"]
-
 CELLS = ("kind", "strategy", "merged_cells", "bits", "row_rank")
 SHAPED = (*CELLS, "body")
 TABLES = ("kind", "bits", "tables", "body")

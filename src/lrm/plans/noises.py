@@ -16,8 +16,6 @@ from lrm.privacy.amounts import Amount, parse_amount
 from lrm.privacy.budget import ApproxDP, PureDP, parse_delta
 from lrm.workload.columns import statement_columns
 
-__all__ = ["NoiseChoice", "choose_noise"]
-
 
 @dataclass(frozen=True, eq=False)
 class NoiseChoice:

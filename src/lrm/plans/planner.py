@@ -25,11 +25,10 @@ from lrm.solvers import settings
 from lrm.solvers.bounds import Spectrum
 from lrm.strategies import AnyStrategy, Problem, Search, build_strategy, mechanism_for
 from lrm.strategies.certificate import certificate_seconds, least_error, spectrum_of
-from lrm.strategies.shaped import ShapedChoice, shaped_strategy
+from lrm.strategies.shaped import shaped_strategy
+from lrm.strategies.shaped_choice import ShapedChoice
 from lrm.strategies.shaped_products import TablesChoice
 from lrm.workload import Workload
-
-__all__ = ["STAGES", "plan", "plan_of"]
 
 AskedNoise = Literal["pure", "laplace", "gaussian"]
 """What a caller asks for; ``"pure"`` becomes ``"laplace"`` or ``"shaped"`` in a plan."""

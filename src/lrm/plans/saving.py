@@ -15,8 +15,6 @@ from lrm.plans.measured_file import pack_measured
 if TYPE_CHECKING:  # a plan saves itself through this module
     from lrm.plans.core import Plan
 
-__all__ = ["FACTS", "VERSION", "pack_plan", "save_plan"]
-
 VERSION = 5
 
 FACTS = (

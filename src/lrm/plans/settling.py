@@ -28,8 +28,6 @@ from lrm.strategies.best import (
 )
 from lrm.strategies.products import bounded, reweighed
 
-__all__ = ["Settled", "settle"]
-
 ROUNDS = 24
 """Rounds in which the weights of goals are raised at fixed sets and bases."""
 

@@ -31,8 +31,6 @@ from lrm.privacy.budget import ZCDP, Noise, Privacy, PureDP, unit_privacy
 from lrm.workload import Derived, Quantile, Statement, Workload, check_listable
 from lrm.workload.columns import StatementColumns, statement_columns
 
-__all__ = ["Met", "Tolerance", "least_amount", "tolerance_goals", "tolerances_of"]
-
 DETERMINING = 0.995
 """Share of the largest ratio from which on a statement determines the amount."""
 

@@ -18,8 +18,6 @@ from lrm.workload.statements import group_columns
 if TYPE_CHECKING:  # a release writes itself through this module
     from lrm.releases.core import Release
 
-__all__ = ["AnswerBlock", "answer_blocks", "write_answers", "write_csv"]
-
 COLUMNS = ("name", "query", "answer", "standard_error", "low", "high", "confidence", "processed")
 """Columns of the CSV in addition to those of groups; the last where answers were processed."""
 

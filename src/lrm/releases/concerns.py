@@ -16,8 +16,6 @@ from lrm.workload import EXPLICIT_QUERIES
 if TYPE_CHECKING:  # a release has its warnings through this module
     from lrm.releases.core import Release
 
-__all__ = ["release_concerns"]
-
 CHANCE = 0.01
 """Probability that noise alone looks like a total, for Laplace noise; less for Gaussian."""
 

@@ -36,15 +36,6 @@ from lrm.workload import MOST_LISTED, AnswerTable, Derived, Labels, Workload, ch
 from lrm.workload.layout import find_answers
 from lrm.workload.statements import group_columns
 
-__all__ = [
-    "FACTS",
-    "VERSION",
-    "Release",
-    "from_measurements",
-    "shown_values",
-    "states_results",
-]
-
 VERSION = 5
 
 STATED_ANSWERS = 100_000

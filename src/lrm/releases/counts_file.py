@@ -19,8 +19,6 @@ from lrm.files.parquet import parse_parquet
 from lrm.files.reading import read_bytes
 from lrm.privacy.mechanism import TrueCounts
 
-__all__ = ["CountsFile", "read_counts"]
-
 KINDS = (".csv", ".npy", ".parquet")
 
 _WHOLE = re.compile(r"\+?([0-9]{1,19})(\.0*)?", re.ASCII)

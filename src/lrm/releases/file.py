@@ -14,8 +14,6 @@ from lrm.privacy.budget import ZCDP, ApproxDP, Privacy, PureDP
 from lrm.privacy.unit import PrivacyUnit
 from lrm.releases.core import FACTS, VERSION, Release, states_results
 
-__all__ = ["load_release"]
-
 ROUNDED = 1e-6
 """How far a stated result may lie from the computed one, relatively."""
 

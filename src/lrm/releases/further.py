@@ -17,8 +17,6 @@ from lrm.workload import Workload
 if TYPE_CHECKING:  # a release answers further queries through this module
     from lrm.releases.core import Release
 
-__all__ = ["answer_further"]
-
 _SHOWN = 5
 """Queries that are named where a release does not determine them."""
 

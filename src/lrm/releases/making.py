@@ -28,8 +28,6 @@ from lrm.workload import check_listable
 if TYPE_CHECKING:
     from lrm.ledger import Budget, Ledger
 
-__all__ = ["Prepared", "Preview", "prepare", "preview", "release"]
-
 
 class NotGiven(Enum):
     """Marks that no ledger argument was given, which differs from ``ledger=None``."""

@@ -20,8 +20,6 @@ from lrm.maps.products.batch import ProductBatch
 from lrm.releases.core import Release
 from lrm.spelling import how_many
 
-__all__ = ["MOST_CELLS", "STEPS", "Processed", "process"]
-
 STEPS = {
     "consistent": (
         "All answers are computed from one least-squares estimate of the cells, so that totals "

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from lrm.domain import Domain
     from lrm.tables import Table
 
-__all__ = ["Source", "domain_of", "source_of"]
-
 
 class Source(Protocol):
     """Where the counts of a plan's cells come from."""

@@ -14,16 +14,6 @@ from scipy.special import gammaln
 
 from lrm.errors import UsageError
 
-__all__ = [
-    "Spectrum",
-    "numerical_rank",
-    "paper_upper_bound",
-    "paper_volume_bound",
-    "spectrum",
-    "svd_lower_bound",
-    "volume_lower_bound",
-]
-
 Vector = NDArray[np.float64]
 
 

@@ -20,15 +20,6 @@ from lrm.solvers import settings
 from lrm.solvers.exact import ExactPair, factorise, make_exact
 from lrm.solvers.quasi_newton import descend, descend_orthantwise
 
-__all__ = [
-    "GeneralResult",
-    "RowSpaceResult",
-    "general_stages",
-    "optimise_row_space",
-    "penalised_error",
-    "row_space_error",
-]
-
 Matrix = NDArray[np.float64]
 
 

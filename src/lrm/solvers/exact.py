@@ -15,8 +15,6 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky, lstsq
 
 from lrm.errors import ConvergenceError
 
-__all__ = ["ExactPair", "checked_pair", "factorise", "make_exact"]
-
 Matrix = NDArray[np.float64]
 
 #: Largest relative residual ``‖W - BL‖ / ‖W‖`` of a pair that may be used.

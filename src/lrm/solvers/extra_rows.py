@@ -28,15 +28,6 @@ from lrm.solvers import settings
 from lrm.solvers.gram_operators import FactorGram, GramOperator
 from lrm.solvers.quasi_newton import descend, descend_orthantwise
 
-__all__ = [
-    "ExtraRows",
-    "RowsError",
-    "assemble",
-    "optimise_extra_rows",
-    "round_work",
-    "with_cells",
-]
-
 Matrix = NDArray[np.float64]
 
 

@@ -22,8 +22,6 @@ from lrm.solvers.extra_rows import ExtraRows, assemble, optimise_extra_rows, rou
 from lrm.solvers.race import Family, Race, Stage
 from lrm.solvers.starts import random_rows, rotation
 
-__all__ = ["families", "from_start", "polish", "search"]
-
 Matrix = NDArray[np.float64]
 NO_STARTS: Mapping[str, Matrix] = MappingProxyType({})
 Steps = Iterator[tuple[float, float]]

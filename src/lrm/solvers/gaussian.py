@@ -17,8 +17,6 @@ from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver, UsageError
 from lrm.maps.linear import TINY
 
-__all__ = ["GaussianResult", "WeightAscent", "nuclear_bound", "optimise_gaussian"]
-
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 

@@ -23,8 +23,6 @@ from lrm.solvers.gaussian import (
     optimise_gaussian,
 )
 
-__all__ = ["Chain", "find_chain", "optimise_chain", "optimise_gaussian_gram"]
-
 LARGEST_SLACK = 1e-6
 """A Gram matrix farther from ``T⁻¹`` is not taken for a chain; this much the bound may lose."""
 

@@ -23,8 +23,6 @@ from lrm.maps.linear import LinearMap
 from lrm.maps.words import chain_times, running_totals
 from lrm.solvers import settings
 
-__all__ = ["ChainGram", "FactorGram", "GramOperator", "gram_operator"]
-
 Matrix = NDArray[np.float64]
 
 

@@ -27,8 +27,6 @@ from lrm.privacy.bodies.facets import Facets
 from lrm.privacy.bodies.gauges import minimise
 from lrm.privacy.bodies.sampling import Ellipsoid, Sample
 
-__all__ = ["Hull", "list_facets", "lower_error", "short_points", "verified_body"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

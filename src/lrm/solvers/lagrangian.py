@@ -15,8 +15,6 @@ from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver, UsageError
 from lrm.solvers.nesterov import Iterate, minimise_over_l1_balls
 
-__all__ = ["Decomposition", "Round", "Schedule", "decompose"]
-
 Matrix = NDArray[np.float64]
 
 

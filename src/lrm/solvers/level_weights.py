@@ -21,8 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-__all__ = ["contrast_weights", "level_starts", "level_weights", "tree_error"]
-
 Vector = NDArray[np.float64]
 
 NEGLIGIBLE = 1e-6

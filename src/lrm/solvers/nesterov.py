@@ -10,8 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Iterate", "minimise_over_l1_balls", "project_columns_l1"]
-
 Matrix = NDArray[np.float64]
 
 

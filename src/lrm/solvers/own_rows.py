@@ -31,8 +31,6 @@ from lrm.errors import StopSolver
 from lrm.solvers import settings
 from lrm.solvers.quasi_newton import descend
 
-__all__ = ["OwnRows", "optimise_own_rows"]
-
 Matrix = NDArray[np.float64]
 
 

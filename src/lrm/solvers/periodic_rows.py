@@ -37,8 +37,6 @@ from lrm.solvers.gram_operators import gram_operator
 from lrm.solvers.quasi_newton import descend_orthantwise
 from lrm.solvers.sparse_rows import Stage, optimise_sparse_rows, sparse_rows_error
 
-__all__ = ["PeriodicRows", "optimise_periodic_rows", "polish_segments", "range_correlation"]
-
 Matrix = NDArray[np.float64]
 
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from lrm.errors import StopSolver
 
-__all__ = ["Descent", "descend", "descend_orthantwise"]
-
 Matrix = NDArray[np.float64]
 Smooth = Callable[[Matrix], tuple[float, Matrix]]
 Weighted = Callable[[Matrix], tuple[float, Matrix, Matrix]]

@@ -22,8 +22,6 @@ from lrm.errors import ConvergenceError, StopSolver
 from lrm.solvers import settings
 from lrm.solvers.exact import ExactPair, checked_pair, factorise
 
-__all__ = ["Candidate", "Family", "Race", "Stage"]
-
 Matrix = NDArray[np.float64]
 
 ROUNDING = 1e-8

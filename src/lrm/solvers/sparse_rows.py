@@ -38,18 +38,6 @@ from lrm.solvers.extra_rows import RowsError, assemble, optimise_extra_rows, wit
 from lrm.solvers.gram_operators import ChainGram, GramOperator
 from lrm.solvers.quasi_newton import Descent, descend_orthantwise
 
-__all__ = [
-    "BLOCK",
-    "SparseRows",
-    "Stage",
-    "local_basis",
-    "local_gram",
-    "local_strategy",
-    "optimise_sparse_rows",
-    "sparse_rows_error",
-    "stages",
-]
-
 Matrix = NDArray[np.float64]
 Indices = NDArray[np.intp]
 

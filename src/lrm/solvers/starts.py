@@ -14,8 +14,6 @@ from lrm.clock import UNLIMITED, Clock, Step
 from lrm.maps.linear import TINY
 from lrm.solvers.quasi_newton import descend
 
-__all__ = ["disjoint_groups", "extreme_columns", "random_rows", "rotation", "weighted_groups"]
-
 Matrix = NDArray[np.float64]
 
 

@@ -36,8 +36,6 @@ from lrm.privacy.budget import Noise
 from lrm.solvers.race import Candidate
 from lrm.workload import Workload, weigh_rows
 
-__all__ = ["AnyStrategy", "Problem", "ProductChoice", "Search", "Strategy"]
-
 LISTED_CELLS = 1 << 14
 """Cells of a product up to which mechanisms for lists of cells are offered as well."""
 

@@ -22,23 +22,6 @@ from lrm.solvers.race import Candidate
 from lrm.strategies.base import Problem, Search, SearchRecord, Strategy
 from lrm.workload import weigh_rows
 
-__all__ = [
-    "PROVEN",
-    "BaselineResult",
-    "baselines",
-    "best_baseline",
-    "haar_tree",
-    "hierarchical",
-    "is_proven",
-    "matrix",
-    "naive_errors",
-    "noise_on_data",
-    "noise_on_results",
-    "own_rows",
-    "total_tree",
-    "wavelet",
-]
-
 MOST_ROWS = 512
 """A batch of more queries than this is not taken for its own strategy."""
 

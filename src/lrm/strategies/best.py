@@ -47,17 +47,6 @@ from lrm.strategies.products import (
     on_representatives,
 )
 
-__all__ = [
-    "Effort",
-    "best",
-    "best_gaussian",
-    "best_over_cells",
-    "best_over_products",
-    "has_fast_optimum",
-    "has_few_cells",
-    "refine",
-]
-
 Effort = Literal["quick", "normal", "thorough"]
 EFFORTS = ("quick", "normal", "thorough")
 

@@ -15,8 +15,6 @@ from lrm.solvers.gaussian import optimise_gaussian
 from lrm.solvers.products.bounds import product_bound
 from lrm.strategies.base import Problem
 
-__all__ = ["certificate_seconds", "least_error", "spectrum_of"]
-
 CLOSED_FORM_CELLS = 2048
 """Maps with closed forms over more cells are bounded by their known singular values."""
 

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from lrm.clock import Step
 from lrm.errors import StopSolver
 from lrm.exact.inverses import left_inverse
-from lrm.exact.plus_rows import MOST_WEIGHTS
+from lrm.exact.plus_rows import BLOCK, MOST_WEIGHTS
 from lrm.exact.reconstruction import FlatReconstruction
 from lrm.maps.levels import LevelMap, level_energies, level_sizes
 from lrm.maps.linear import Floats, LinearMap
@@ -29,7 +29,6 @@ from lrm.solvers.own_rows import optimise_own_rows
 from lrm.solvers.periodic_rows import optimise_periodic_rows, polish_segments, range_correlation
 from lrm.solvers.race import Candidate
 from lrm.solvers.sparse_rows import (
-    BLOCK,
     local_basis,
     local_gram,
     local_strategy,
@@ -37,9 +36,6 @@ from lrm.solvers.sparse_rows import (
     stages,
 )
 from lrm.strategies.base import Problem, Search, SearchRecord, Strategy
-
-__all__ = ["add_rows", "best_long", "best_tree", "has_long_ranges"]
-
 
 MOST_OWN_ROWS = 2048
 """Queries up to which they are measured themselves, where the cells are far more."""

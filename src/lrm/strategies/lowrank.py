@@ -17,8 +17,6 @@ from lrm.solvers.exact import make_exact
 from lrm.solvers.lagrangian import Schedule, decompose
 from lrm.strategies.base import Problem, Search, Strategy
 
-__all__ = ["lowrank"]
-
 
 def lowrank(  # noqa: PLR0913 - the parameters of the paper
     problem: Problem,

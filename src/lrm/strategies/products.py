@@ -36,18 +36,6 @@ from lrm.strategies.base import Problem, ProductChoice, Search, SearchRecord
 from lrm.workload import Workload
 from lrm.workload.columns import statement_columns
 
-__all__ = [
-    "best_products",
-    "bounded",
-    "flat_problem",
-    "lift",
-    "merged_rows",
-    "on_representatives",
-    "product_mechanism",
-    "reweighed",
-    "tree_basis",
-]
-
 Floats = NDArray[np.float64]
 
 MOST_ENTRIES = 1 << 25

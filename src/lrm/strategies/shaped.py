@@ -38,8 +38,6 @@ from lrm.strategies.shaped_tables import (
     tables_of,
 )
 
-__all__ = ["ShapedChoice", "shaped_strategy"]
-
 MOST_UNREDUCED = 400
 """Queries or merged cells of a batch whose rank no other search has looked at."""
 

@@ -24,8 +24,6 @@ from lrm.strategies.shaped_tables import (
 )
 from lrm.strategies.split_hulls import Split, split_body
 
-__all__ = ["MARGINS", "ShapedChoice"]
-
 MARGINS = (2e-5, 2e-4, 2e-3)
 """How far vertices are moved outwards, so that facets are simplices and hold the columns."""
 

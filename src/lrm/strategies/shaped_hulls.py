@@ -29,15 +29,6 @@ from lrm.strategies.shaped_tables import (
 )
 from lrm.strategies.split_hulls import best_split, estimate_hull
 
-__all__ = [
-    "MOST_RANK",
-    "MOST_SPLIT",
-    "Effort",
-    "hull_candidates",
-    "replaced_candidates",
-    "volume_bound",
-]
-
 Effort = Literal["quick", "normal", "thorough"]
 
 MOST_RANK = 200

@@ -31,8 +31,6 @@ from lrm.privacy.budget import Noise
 from lrm.strategies.base import Problem, Search
 from lrm.strategies.shaped_tables import GroupErrors, Grouping, TableGroups, partitions_of
 
-__all__ = ["TablesChoice", "tables_strategy"]
-
 Attributes = tuple[int, ...]
 
 MOST_TABLE_CELLS = 400

@@ -24,16 +24,6 @@ from lrm.privacy.bodies.sums import WHOLE, Groups
 from lrm.privacy.bodies.tables import Tables
 from lrm.strategies.base import Problem
 
-__all__ = [
-    "CubeSides",
-    "GroupErrors",
-    "Grouping",
-    "Table",
-    "TableGroups",
-    "partitions_of",
-    "tables_of",
-]
-
 LISTED_PARTITIONS = 6
 """Tables up to which all partitions into groups are tried."""
 

@@ -26,8 +26,6 @@ from lrm.privacy.bodies.split import MOST_LEAVES, SplitHull, Tree, distinct, lea
 from lrm.privacy.bodies.tables import Tables
 from lrm.solvers.hulls import verified_body
 
-__all__ = ["Split", "best_split", "estimate_hull", "split_body"]
-
 LEAF_POINTS = ((48, 7), (100, 6), (300, 5), (1 << 12, 4))
 """Points of a hull and dimensions of its leaves: at most some thousand facets each."""
 

@@ -30,8 +30,6 @@ from lrm.domain import Attribute, Categories, Dates
 from lrm.domain.persons import DIGEST_REPEATED, LONGEST_NAME
 from lrm.tables.base import Column, Kind, load_engine
 
-__all__ = ["Conversion", "column_of", "conversion", "person_conversion"]
-
 _INTEGERS = {
     f"{sign}int{bits}": (f"{sign.upper()}{word}", bits)
     for sign in ("", "u")

@@ -12,8 +12,6 @@ from lrm.tables.arrow_columns import Conversion, conversion, person_conversion
 from lrm.tables.base import Column, load_engine
 from lrm.tables.duckdb_reading import Needed, Reading
 
-__all__ = ["ArrowRows"]
-
 
 class ArrowRows:
     """Converts the columns that a domain needs, under names of their own.

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from lrm.domain import Attribute, Bins, Domain
 
-__all__ = ["DROPPED", "FEW_RUNS", "Axis", "classes", "flat_axes", "plain_axis"]
-
 DROPPED = -1
 """Class of the cells that no query looks at."""
 

@@ -21,17 +21,6 @@ from lrm.files.locations import shown
 from lrm.privacy.mechanism import TrueCounts
 from lrm.tables.count import Wanted
 
-__all__ = [
-    "Column",
-    "Kind",
-    "Table",
-    "check_columns",
-    "guarded",
-    "load_engine",
-    "name_parts",
-    "usable_kinds",
-]
-
 Kind = Literal[
     "text",
     "integer",

@@ -21,15 +21,6 @@ from lrm.tables.base import Column
 from lrm.tables.dialect import Clause, Dialect, case, sql_code
 from lrm.tables.shares import knot_position
 
-__all__ = [
-    "CASE_LIMIT",
-    "CategoryKeys",
-    "bin_steps",
-    "category_keys",
-    "cell_sql",
-    "joined_categories",
-]
-
 CASE_LIMIT = 64
 """Steps up to which a CASE is used: its cost is linear, 21 s at 1,024 bins against 1.7 s."""
 

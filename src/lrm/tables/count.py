@@ -26,8 +26,6 @@ from lrm.maps.products.tabulation import NOT_COUNTED, Tabulation, tabulate
 from lrm.tables.axes import Axis, classes, flat_axes, plain_axis
 from lrm.tables.shares import divided_attributes
 
-__all__ = ["MAX_ENTRIES", "Count", "Marginal", "Part", "Wanted", "count_of"]
-
 Integers = NDArray[np.int64]
 
 Wanted = Sequence[Tabulation] | None

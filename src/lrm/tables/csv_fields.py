@@ -35,8 +35,6 @@ from lrm.tables.csv_lines import UNREADABLE
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Marks", "split_block", "split_line"]
-
 Positions = NDArray[np.int64]
 
 _LF, _CR, _NUL = b"\n\r\0"

@@ -26,8 +26,6 @@ from lrm.tables.duckdb_sources import files_of
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["CsvFiles"]
-
 
 class CsvFiles:
     """CSV files with one header, each line of which is one record.

@@ -15,8 +15,6 @@ from pathlib import Path
 
 from lrm.errors import TableError
 
-__all__ = ["MAX_LINE", "UNREADABLE", "line_blocks", "to_utf8"]
-
 MAX_LINE = 1 << 20
 """Bytes of the longest line that is read, without its line feed. Longer ones are unreadable."""
 

@@ -28,8 +28,6 @@ from lrm.domain import Attribute, Bins, Categories, CsvForm, Dates, Numbers
 from lrm.domain.csv_form import date_pattern
 from lrm.tables.base import Column
 
-__all__ = ["NAN", "WHOLE_TYPE", "reading"]
-
 NAN = 10**35
 """Marks NaN among whole numbers: no other number is read as one so large."""
 

@@ -15,8 +15,6 @@ from lrm.domain.attributes import LARGEST_INTEGER
 from lrm.tables.axes import FEW_RUNS, Axis
 from lrm.tables.base import Column
 
-__all__ = ["BEYOND", "Clause", "Dialect", "case", "sql_code"]
-
 BEYOND = LARGEST_INTEGER + 1
 """A number above it is outside every declared range, whether or not it is whole."""
 

@@ -28,8 +28,6 @@ from lrm.tables.tally import Tally, Words
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["count_batches"]
-
 BATCH_ROWS = 1 << 17
 """Rows of an Arrow batch: 1 MB per column, which fits the cache; 2^20 was a fifth slower."""
 

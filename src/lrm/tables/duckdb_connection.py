@@ -21,8 +21,6 @@ from lrm.tables.duckdb_sql import column_of
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["connection", "describe"]
-
 
 class _Database:
     """A DuckDB of its own: bounded memory, a private folder to spill to, no downloads.

@@ -13,8 +13,6 @@ from lrm.tables.duckdb_sql import DuckDbSql
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["Needed", "Read", "Reading", "Source", "reading_of"]
-
 SQL = DuckDbSql()
 
 Needed = Mapping[str, Column]

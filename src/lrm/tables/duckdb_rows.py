@@ -13,8 +13,6 @@ from lrm.tables.csv_values import reading
 from lrm.tables.duckdb_reading import Reading
 from lrm.tables.duckdb_sql import DuckDbSql
 
-__all__ = ["NOT_COUNTED", "DuckDbRows"]
-
 SQL = DuckDbSql()
 
 NOT_COUNTED = -(1 << 30)

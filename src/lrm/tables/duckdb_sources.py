@@ -21,8 +21,6 @@ from lrm.tables.duckdb_sql import DuckDbSql
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["DatabaseFile", "ParquetFiles", "files_of"]
-
 SQL = DuckDbSql()
 BATCH_ROWS = 1 << 17
 

@@ -12,8 +12,6 @@ from lrm.tables.base import Column, Kind
 from lrm.tables.csv_values import NAN, WHOLE_TYPE
 from lrm.tables.dialect import BEYOND, Clause, Dialect, case, sql_code
 
-__all__ = ["DuckDbSql", "column_of"]
-
 _BITS = {
     "TINYINT": 8,
     "SMALLINT": 16,

@@ -29,8 +29,6 @@ from lrm.tables.tally import Tally
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["DuckDbTable", "open_csv", "open_source"]
-
 GROUPED_CELLS = 1 << 14
 """Cells up to which DuckDB groups rows itself; beyond, its hash tables are slower than NumPy."""
 

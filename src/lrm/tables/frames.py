@@ -17,8 +17,6 @@ from lrm.tables.duckdb_reading import Needed, Read, Reading
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["FrameSource", "is_frame"]
-
 
 def is_frame(value: object) -> bool:
     """Whether ``value`` is a frame of pandas, Polars or Arrow."""

@@ -24,8 +24,6 @@ from lrm.tables.count import Count, Marginal, Part
 from lrm.tables.dialect import Dialect
 from lrm.tables.shares import piece_sql, share_sql
 
-__all__ = ["JoinedRows", "JoiningDialect"]
-
 GROUPED_CELLS = 1 << 22
 """Cells up to which equal rows are counted first, where there are several marginals."""
 

@@ -8,8 +8,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Locator"]
-
 CELLS_PER_EDGE = 8
 MOST_EDGES_PER_CELL = 3
 """Beyond it the edges are too uneven for a grid, and bisection takes over."""

@@ -10,8 +10,6 @@ from lrm.errors import TableError
 from lrm.files.locations import shown
 from lrm.tables.base import Table
 
-__all__ = ["ENGINES", "open_table"]
-
 ENGINES = (
     "lrm.tables.postgres_table",
     "lrm.tables.spark_table",

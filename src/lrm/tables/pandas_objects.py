@@ -18,8 +18,6 @@ from lrm.domain.attributes import is_nan
 from lrm.domain.persons import person_name
 from lrm.tables.base import load_engine
 
-__all__ = ["cells", "holds_objects", "names"]
-
 
 def holds_objects(column: Any) -> bool:
     """Whether values of a pandas column may be of any kind."""

@@ -11,8 +11,6 @@ from lrm.tables.base import Column, Kind
 from lrm.tables.dialect import BEYOND
 from lrm.tables.joined_rows import JoiningDialect
 
-__all__ = ["PostgresSql", "column_of"]
-
 _KINDS: dict[str, Kind] = {
     "smallint": "integer",
     "integer": "integer",

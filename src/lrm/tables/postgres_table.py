@@ -24,8 +24,6 @@ from lrm.tables.tally import Tally
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["PostgresTable", "open_source"]
-
 SQL = PostgresSql()
 FETCHED_AT_ONCE = 50_000
 

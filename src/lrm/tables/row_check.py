@@ -18,8 +18,6 @@ from lrm.maps.products.tabulation import Tabulation, total
 from lrm.privacy.mechanism import shown_to_owner
 from lrm.tables.base import Table
 
-__all__ = ["RowCheck", "ValueCounts", "check_rows"]
-
 _KINDS = ("declared", "null", "nan", "outside", "unreadable")
 _SPECIAL = {"(null)": 1, "(nan)": 2, "(other)": 3, "(below)": 3, "(above)": 3, "(invalid)": 4}
 _ANY_NUMBER = 10**9

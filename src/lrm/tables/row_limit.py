@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from lrm.tables.base import load_engine
 from lrm.tables.tally import Tally, Words
 
-__all__ = ["RowLimit"]
-
 Numbers = NDArray[np.int64]
 
 SPILLED_BYTES = 1 << 25

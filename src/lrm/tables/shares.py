@@ -21,8 +21,6 @@ from lrm.tables.axes import Axis
 if TYPE_CHECKING:
     from lrm.tables.dialect import Clause, Dialect
 
-__all__ = ["divided_attributes", "divided_words", "knot_position", "piece_sql", "share_sql"]
-
 Integers = NDArray[np.signedinteger]
 
 

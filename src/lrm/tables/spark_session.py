@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["session"]
-
 LOGGING = Path(__file__).with_name("spark_log4j2.properties")
 _SUBMIT = "SPARK_SUBMIT_OPTS"
 _SETTINGS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}

@@ -14,8 +14,6 @@ from lrm.tables.base import Column, Kind
 from lrm.tables.dialect import BEYOND
 from lrm.tables.joined_rows import JoiningDialect
 
-__all__ = ["SparkSql", "column_of"]
-
 _KINDS: dict[str, Kind] = {
     "tinyint": "integer",
     "smallint": "integer",

@@ -22,8 +22,6 @@ from lrm.tables.tally import Tally
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["SparkTable", "open_source"]
-
 SQL = SparkSql()
 
 

@@ -11,8 +11,6 @@ from lrm.privacy.mechanism import TrueCounts
 from lrm.tables.count import Count, Marginal
 from lrm.tables.shares import divided_words
 
-__all__ = ["Tally", "Words"]
-
 Words = Sequence[NDArray[np.signedinteger]]
 """The words of many rows: one array for each word (`lrm.tables.count`)."""
 

@@ -32,15 +32,6 @@ from lrm.exact.products.subsets import SubsetIndex, masks_of, members_of, sums_o
 from lrm.maps.kron import kronecker
 from lrm.maps.linear import BLOCK_ENTRIES, LinearMap
 
-__all__ = [
-    "Estimate",
-    "Lattice",
-    "Subset",
-    "can_answer",
-    "term_variances",
-    "variances",
-]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Subset = tuple[int, ...]

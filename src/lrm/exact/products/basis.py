@@ -17,8 +17,6 @@ from lrm.exact.plus_rows import PlusRows, beside_identity, trace_gradient
 from lrm.exact.products.quadratic import PairGram
 from lrm.maps.linear import LinearMap
 
-__all__ = ["AnyBasis", "Basis", "BasisStatistics", "identity_basis"]
-
 Floats = NDArray[np.float64]
 
 STEEP = 32.0

@@ -50,8 +50,6 @@ from lrm.maps.matrices import DenseMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.words import Identity, Total
 
-__all__ = ["LEAST_GAIN", "Combination", "find_combination"]
-
 Floats = NDArray[np.float64]
 
 #: Share of the squared error that a combination must save to be used: 24 % on both census batches,

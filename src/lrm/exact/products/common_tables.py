@@ -27,19 +27,6 @@ from lrm.maps.linear import LinearMap
 from lrm.maps.matrices import DenseMap
 from lrm.maps.products.batch import ProductBatch
 
-__all__ = [
-    "MOST_ENTRIES",
-    "CommonTable",
-    "Meets",
-    "Side",
-    "Subset",
-    "check_sizes",
-    "common_tables",
-    "join_labels",
-    "measurement_count",
-    "shared_attributes",
-]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Subset = tuple[int, ...]

@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FOLDS", "fold", "fold_rows", "signs_over", "unfold"]
-
 FOLDS = (0, 1, -1)
 """A table is measured whole, or it is folded with this sign: even, odd."""
 

@@ -20,14 +20,6 @@ from lrm.exact.integers import IntegerBasis, row_divisors
 from lrm.exact.products.basis import AnyBasis, Basis
 from lrm.exact.products.residuals import RealResidual
 
-__all__ = [
-    "MarginalBasis",
-    "ProductBasis",
-    "ResidualBasis",
-    "largest_remainders",
-    "round_basis",
-]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -27,8 +27,6 @@ from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.subsets import masks_of, members_of, sums_over
 from lrm.maps.kron import kronecker
 
-__all__ = ["Marginals", "Point", "SetWeights", "marginals_error", "statistics_of"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Masks = NDArray[np.uint64]

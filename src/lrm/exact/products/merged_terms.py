@@ -14,8 +14,6 @@ from lrm.maps.linear import LinearMap
 from lrm.maps.matrices import DenseMap
 from lrm.maps.products.batch import ProductBatch
 
-__all__ = ["BLOCK_ANSWERS", "MergedTerms", "Piece", "Product", "joined", "pieces_of", "row_ranges"]
-
 Floats = NDArray[np.float64]
 
 BLOCK_ANSWERS = 1 << 18

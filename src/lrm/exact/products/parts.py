@@ -23,8 +23,6 @@ from lrm.maps.kron import kronecker
 from lrm.maps.linear import LinearMap
 from lrm.maps.products.batch import ProductBatch
 
-__all__ = ["OwnRows", "PartGrams", "centring"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:  # which is probed
     from lrm.exact.groups import MeasuredGroup
     from lrm.exact.products.reconstruction import ProductReconstruction
 
-__all__ = ["check_group", "check_support", "largest_error"]
-
 Floats = NDArray[np.float64]
 
 PROBED_TERMS = 120

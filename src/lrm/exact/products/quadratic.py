@@ -17,8 +17,6 @@ from lrm.exact.products.subsets import LARGEST_KEY, SubsetIndex, bits_of, masks_
 from lrm.maps.linear import BLOCK_ENTRIES, LinearMap
 from lrm.maps.products.batch import ProductBatch
 
-__all__ = ["FactorPairs", "PairGram", "Quadratic"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

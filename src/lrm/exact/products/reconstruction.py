@@ -36,8 +36,6 @@ if TYPE_CHECKING:  # what is measured knows its way back
     from lrm.exact.groups import MeasuredGroup
     from lrm.exact.measured import Measured
 
-__all__ = ["ProductReconstruction"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from lrm.exact.products.integers import ResidualBasis
 
-__all__ = ["round_residual"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -22,8 +22,6 @@ from lrm.exact.products.trees import RealTree
 from lrm.maps.kron import kronecker
 from lrm.maps.linear import TINY, LinearMap
 
-__all__ = ["GaussianGroups", "GaussianStrategy", "GramBasis", "RealResidual"]
-
 Floats = NDArray[np.float64]
 
 

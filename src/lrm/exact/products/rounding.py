@@ -43,8 +43,6 @@ from lrm.exact.rounding import (
 from lrm.maps.kron import kronecker
 from lrm.maps.products.batch import ProductBatch
 
-__all__ = ["round_gaussian", "round_products", "rounded_error"]
-
 Floats = NDArray[np.float64]
 
 WEIGHT_BITS = (9, 6, 4, 2)

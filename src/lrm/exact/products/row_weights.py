@@ -27,8 +27,6 @@ from lrm.exact.reconstruction import RowWeights
 from lrm.maps.linear import LinearMap
 from lrm.maps.products.batch import ProductBatch
 
-__all__ = ["WeightClasses", "add_term_rows", "product_rows", "term_sets"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

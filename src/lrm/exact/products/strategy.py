@@ -20,8 +20,6 @@ from lrm.maps.linear import LinearMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.words import Total
 
-__all__ = ["Axis", "Group", "ProductStrategy", "axes_of", "group_weights", "on_axes", "over_cells"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

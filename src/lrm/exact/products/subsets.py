@@ -11,17 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-__all__ = [
-    "SubsetIndex",
-    "bits_of",
-    "contained",
-    "masks_of",
-    "members_of",
-    "popcount",
-    "sums_over",
-    "tuples_of",
-]
-
 Masks = NDArray[np.uint64]
 Integers = NDArray[np.int64]
 

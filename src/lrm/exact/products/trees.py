@@ -31,8 +31,6 @@ from lrm.exact.products.quadratic import PairGram
 from lrm.maps.levels import range_energy
 from lrm.maps.linear import LinearMap
 
-__all__ = ["RealTree", "TreeBasis", "is_tractable", "level_spreads", "tree_levels"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Numbers = NDArray[Any]

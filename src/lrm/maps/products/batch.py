@@ -17,15 +17,6 @@ from lrm.maps.linear import LinearMap
 from lrm.maps.matrices import check_weights
 from lrm.maps.products.factors import Word, make_factor, word_factor
 
-__all__ = [
-    "MOST_CHOICES",
-    "MOST_QUERIES",
-    "ProductBatch",
-    "cross_tabs",
-    "product_batch",
-    "sum_batch",
-]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

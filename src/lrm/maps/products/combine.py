@@ -18,19 +18,6 @@ from lrm.maps.linear import LinearMap
 from lrm.maps.matrices import DenseMap
 from lrm.maps.products.batch import ProductBatch, sum_batch
 
-__all__ = [
-    "MANY_PRODUCTS",
-    "MOST_FACTOR_WEIGHTS",
-    "Product",
-    "cell_weights",
-    "check_rows",
-    "is_count",
-    "restricted",
-    "stacked",
-    "weigh_terms",
-    "weighed",
-]
-
 Floats = NDArray[np.float64]
 
 Product = tuple[float, Mapping[int, Floats]]

@@ -12,8 +12,6 @@ from lrm.maps.linear import LinearMap
 from lrm.maps.matrices import DenseMap, check_weights
 from lrm.maps.words import WORDS
 
-__all__ = ["LARGEST_SIZE", "Kind", "Word", "kind_of", "make_factor", "word_factor"]
-
 Word = Literal["total", "identity", "prefix", "all-ranges"]
 Kind = Literal["identity", "prefix", "all-ranges", "rows"]
 

@@ -19,8 +19,6 @@ from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import kind_of
 from lrm.spelling import how_many
 
-__all__ = ["FLAT_CELLS", "FLAT_WEIGHTS", "ProductMap", "products_of", "sparse_matrix"]
-
 FLAT_CELLS = 1 << 22
 """Cells up to which a product may be written out: a vector of them takes 32 MB."""
 

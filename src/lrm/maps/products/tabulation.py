@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
 
-__all__ = ["NOT_COUNTED", "Tabulation", "ValueLabels", "tabulate", "total"]
-
 Integers = NDArray[np.int64]
 
 NOT_COUNTED = -1

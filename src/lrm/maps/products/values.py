@@ -16,8 +16,6 @@ from lrm.maps.linear import LinearMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.words import Total
 
-__all__ = ["KnownMerges", "Reduction", "distinct_values", "merge_values"]
-
 Integers = NDArray[np.int64]
 MergedFactors = tuple[tuple[LinearMap, ...], Integers, NDArray[np.int32]]
 KnownMerges = dict[tuple[int, bytes], MergedFactors]

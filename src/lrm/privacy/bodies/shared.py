@@ -28,8 +28,6 @@ from lrm.privacy.bodies.base import Body, Floats, Integers
 from lrm.privacy.bodies.drawing import SYSTEM, Bits
 from lrm.privacy.bodies.tables import MOST_FREE_CELLS, Tables
 
-__all__ = ["SharedTables", "shared_attributes"]
-
 
 def shared_attributes(tables: Sequence[Sequence[int]]) -> frozenset[int] | None:
     """The attributes that any two of several tables share; None where these differ.

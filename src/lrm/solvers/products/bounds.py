@@ -26,8 +26,6 @@ from lrm.maps.products.values import merge_values
 from lrm.solvers import settings
 from lrm.solvers.gaussian_chain import optimise_gaussian_gram
 
-__all__ = ["ROUNDING", "product_bound"]
-
 Floats = NDArray[np.float64]
 
 ROUNDING = 1e-12

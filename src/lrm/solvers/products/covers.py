@@ -23,8 +23,6 @@ from lrm.exact.products.subsets import (
 from lrm.maps.linear import TINY
 from lrm.solvers import settings
 
-__all__ = ["greedy_cover"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Masks = NDArray[np.uint64]

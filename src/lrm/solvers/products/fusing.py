@@ -35,8 +35,6 @@ from lrm.solvers.starts import random_rows
 if TYPE_CHECKING:
     from lrm.solvers.products.group import Effort
 
-__all__ = ["fuse_axes", "fuse_long_axes"]
-
 Floats = NDArray[np.float64]
 
 #: Most queries of a term over a long one: each is answered through all rows of its basis.

@@ -40,15 +40,6 @@ from lrm.maps.products.values import merge_values
 from lrm.solvers.products.grouping import group_terms
 from lrm.solvers.products.own_grams import find_own_rows, whole_null
 
-__all__ = [
-    "optimise_gaussian_groups",
-    "optimise_gaussian_products",
-    "residual_demands",
-    "residual_error",
-    "residual_shares",
-    "residual_strategy",
-]
-
 Floats = NDArray[np.float64]
 Masks = NDArray[np.uint64]
 

@@ -23,8 +23,6 @@ from lrm.solvers.products.joint import descend_jointly, own_basis
 from lrm.solvers.products.search import SetSearch
 from lrm.solvers.products.weights import Family
 
-__all__ = ["EFFORTS", "Effort", "GroupEffort", "GroupSearch", "marginals_of"]
-
 Effort = Literal["quick", "normal", "thorough"]
 
 

@@ -24,8 +24,6 @@ from lrm.solvers import settings
 from lrm.solvers.products.search import SetSearch
 from lrm.solvers.products.weights import look_work
 
-__all__ = ["Grouping", "differing_terms", "group_terms"]
-
 RootOf = Callable[[ProductBatch], float]
 
 

@@ -28,8 +28,6 @@ from lrm.solvers.products.weights import Family, joint_work
 from lrm.solvers.sparse_rows import optimise_sparse_rows, stages
 from lrm.solvers.starts import random_rows
 
-__all__ = ["LONGEST", "MixedGram", "descend_jointly", "own_basis"]
-
 Floats = NDArray[np.float64]
 
 #: Largest entry of a row, relative to the identity: longer ones leave the error few digits.

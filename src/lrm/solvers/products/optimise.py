@@ -25,8 +25,6 @@ from lrm.solvers.products.fusing import fuse_axes, fuse_long_axes
 from lrm.solvers.products.group import EFFORTS, Effort, GroupEffort, GroupSearch
 from lrm.solvers.products.grouping import Grouping, group_terms
 
-__all__ = ["optimise_products"]
-
 Integers = NDArray[np.int64]
 
 #: A quick look at a group, to compare splits.

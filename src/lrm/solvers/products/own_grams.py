@@ -23,8 +23,6 @@ from lrm.maps.kron import kronecker
 from lrm.solvers import settings
 from lrm.solvers.gaussian import optimise_gaussian
 
-__all__ = ["find_own_rows", "whole_null"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Subset = tuple[int, ...]

@@ -25,8 +25,6 @@ from lrm.solvers.products.gaussian import residual_demands, residual_shares, res
 from lrm.solvers.products.group import marginals_of
 from lrm.solvers.products.weights import Family, descend_weights
 
-__all__ = ["Reweighing"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Masks = NDArray[np.uint64]

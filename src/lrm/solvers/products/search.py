@@ -36,8 +36,6 @@ from lrm.solvers.products.weights import (
     settle_work,
 )
 
-__all__ = ["SetSearch", "maximal_sets"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Masks = NDArray[np.uint64]

@@ -20,18 +20,6 @@ from lrm.exact.products.marginals import LEAST_LOG, Point, SetWeights
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.subsets import contained
 
-__all__ = [
-    "Family",
-    "cover_work",
-    "descend_weights",
-    "joint_work",
-    "look_work",
-    "moves_work",
-    "score_families",
-    "settle_work",
-    "weights_work",
-]
-
 Floats = NDArray[np.float64]
 Masks = NDArray[np.uint64]
 
