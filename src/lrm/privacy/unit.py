@@ -102,14 +102,16 @@ class PrivacyUnit:
     def limit(self) -> str | None:
         """What the limit of rows per person means for answers, where a column enforces it.
 
-        >>> PrivacyUnit("patient_id", 1).limit.partition(",")[0]
-        'at most 1 row of each person are counted'
+        >>> PrivacyUnit("patient_id", 2).limit.partition(",")[0]
+        'at most 2 rows of each person are counted'
         """
         if self.column is None:
             return None
+        are = "is" if self.max_rows == 1 else "are"
         return (
-            f"at most {self._rows} of each person are counted, chosen at random, and rows without "
-            f"a person in column {self.column!r} are not; intervals do not cover what is left out"
+            f"at most {self._rows} of each person {are} counted, chosen at random, and rows "
+            f"without a person in column {self.column!r} are not; "
+            "intervals do not cover what is left out"
         )
 
     @property
