@@ -135,8 +135,8 @@ def product_rows(factors: Mapping[int, Floats], places: Mapping[tuple[int, ...],
     """A product of matrices over the values of attributes of one table, by coordinates.
 
     >>> places = table_places([(0, 1)], [2, 2])
-    >>> product_rows({0: np.eye(2), 1: np.array([[0.0, 1.0]])}, places).tolist()
-    [[0.0, 0.0, 1.0, -1.0], [0.0, 0.0, 0.0, 1.0]]
+    >>> product_rows({0: np.eye(2), 1: np.array([[0.0, 1.0]])}, places).astype(int).tolist()
+    [[0, 0, 1, -1], [0, 0, 0, 1]]
     """
     attributes = sorted(factors)
     wide = tuple(i for i in attributes if factors[i].shape[1] > 1)
