@@ -17,7 +17,7 @@ from typing import Any
 from engines import missing
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-SECONDS = 60
+SECONDS = 120
 
 FLAGS = (
     "--headless",
@@ -60,6 +60,10 @@ def need_browser() -> None:
         missing("no Chromium is installed; `apt-get install chromium` brings one")
 
 
+class BrowserError(AssertionError):
+    """The browser could not do what it was asked for, such as in a page that it is leaving."""
+
+
 class Browser:
     """One tab. ``console`` and ``requests`` collect what the page says and asks for."""
 
@@ -95,7 +99,8 @@ class Browser:
         while True:
             answer = self._next()
             if answer.get("id") == self._number:
-                assert "error" not in answer, answer
+                if "error" in answer:
+                    raise BrowserError(answer)
                 return answer["result"]
             self._note(answer)
 
@@ -127,12 +132,21 @@ class Browser:
         assert "exceptionDetails" not in result, (expression[:200], result["exceptionDetails"])
         return result["result"].get("value")
 
-    def wait(self, expression: str, seconds: float = 60) -> Any:
+    def reload(self, ready: str) -> None:
+        """Load the page again, and wait until an expression is true of the new one."""
+        self.evaluate("window.before = true")
+        self.call("Page.reload")  # which answers while the page before is still there
+        self.wait(f"!window.before && document.readyState === 'complete' && {ready}")
+
+    def wait(self, expression: str, seconds: float = 120) -> Any:
         """Wait until an expression is true, and return its value."""
-        end = time.monotonic() + seconds
-        while not (value := self.evaluate(expression)):
+        end, value = time.monotonic() + seconds, None
+        while not value:
             assert time.monotonic() < end, f"still not: {expression}"
-            time.sleep(0.05)
+            with contextlib.suppress(BrowserError):  # one page gives way to another
+                value = self.evaluate(expression)
+            if not value:
+                time.sleep(0.05)
         return value
 
     def click(self, selector: str, times: int = 1) -> None:
@@ -178,7 +192,8 @@ class Browser:
         elif event.get("method") == "Runtime.exceptionThrown":
             self.console.append(str(params["exceptionDetails"]))
         elif event.get("method") == "Log.entryAdded":
-            self.console.append(params["entry"]["text"])
+            entry = params["entry"]
+            self.console.append(f"{entry['text']} {entry.get('url', '')}".strip())
         elif event.get("method") == "Network.requestWillBeSent":
             self.requests.append(params["request"]["url"])
 

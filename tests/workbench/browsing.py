@@ -29,7 +29,7 @@ def workbench(folder, port="0"):
         yield address, process
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
 
 
 def text(selector):
@@ -40,7 +40,7 @@ def there(selector):
     return f"!!document.querySelector({selector!r})"
 
 
-def wait_saved(path, words, seconds=30):
+def wait_saved(path, words, seconds=120):
     """Wait until a file holds some words: the page saves a little after they are typed."""
     end = time.monotonic() + seconds
     while not path.exists() or words not in path.read_text():
@@ -104,9 +104,7 @@ def check_accessible(tab, state):
 
 
 def reload(tab):
-    tab.call("Page.reload")
-    time.sleep(0.1)
-    tab.wait("document.readyState === 'complete' && !document.getElementById('bench').hidden")
+    tab.reload("!document.getElementById('bench').hidden")
 
 
 def focus(tab, wanted, steps=80):

@@ -43,7 +43,7 @@ class Client:
     def send(self, path, values=None, *, method="POST", body=None, **headers):
         given = {"Host": self.host, "Content-Type": "application/json", KEY_HEADER: self.key}
         given |= {name.replace("_", "-"): value for name, value in headers.items()}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         with contextlib.closing(connection):
             data = json.dumps(values or {}).encode() if body is None else body
             sent = {name: value for name, value in given.items() if value is not None}
@@ -60,7 +60,7 @@ class Client:
         assert status == 200, found
         return found
 
-    def until(self, action, done, seconds=60, **values):
+    def until(self, action, done, seconds=300, **values):
         end = time.monotonic() + seconds
         while not done(found := self.must(action, **values)):
             assert time.monotonic() < end, found
@@ -77,6 +77,7 @@ def serving(folder, ledger="budget.sqlite"):
     try:
         client = Client(server.visitors.port)
         client.token, client.address = server.keys.token, server.address
+        client.server = server
         yield client
     finally:
         server.shutdown()

@@ -29,14 +29,15 @@ def test_undo_after_completion(page, small):
         page.wait(there(OFFERED))
         time.sleep(0.2)
         page.press("Enter")
-        assert page.evaluate(editor()).endswith("WHERE sex")
+        page.wait(f"{editor()}.then(x => x.endsWith('WHERE sex'))")
         page.press("z", modifiers=2)
-        assert page.evaluate(editor()).endswith("WHERE s")
+        page.wait(f"{editor()}.then(x => x.endsWith('WHERE s'))")
         for _ in range(10):
             page.press("z", modifiers=2)
-        assert page.evaluate(editor()) == QUESTIONS  # reading the file is no edit to undo
+        same = f"{editor()}.then(x => x === {QUESTIONS!r})"
+        page.wait(same)  # reading the file is no edit to undo
         page.press("y", modifiers=2)
-        assert page.evaluate(editor()) != QUESTIONS
+        page.wait(f"{same}.then(x => !x)")
         assert page.console == []
 
 
@@ -152,11 +153,11 @@ def test_a_dry_run_that_a_better_plan_makes_void_stays_in_its_place(page, small)
         page.click("#create-budget button")
         page.wait(there("#budgets dl"))
         page.click("#dry-run button")
-        page.wait(there("#ask-release"), 60)
+        page.wait(there("#ask-release"))
         place = "JSON.stringify(document.getElementById('ask-release').getBoundingClientRect())"
         before = page.evaluate(place)
         page.evaluate("document.getElementById('search').click()")  # search longer
-        page.wait("document.getElementById('ask-release').disabled", 60)
+        page.wait("document.getElementById('ask-release').disabled")
         assert page.evaluate(place) == before
         assert "better plan" in page.evaluate(text("#dry-note"))
 
@@ -185,6 +186,36 @@ def test_a_late_answer_about_budgets_does_not_hide_one_that_was_created(page, sm
         page.wait("window.late === true")
         time.sleep(0.1)
         assert page.evaluate(there("#budgets dl"))
+
+
+SLOW_COMPILER = """(() => {
+  const fetched = window.fetch;
+  window.held = new Promise((done) => { window.release = done; });
+  window.fetch = async (address, options) => {
+    const answer = await fetched(address, options);
+    if (String(address).endsWith("/compile")) {
+      window.compiled = true;
+      await window.held;
+    }
+    return answer;
+  };
+})()"""
+
+
+def test_what_is_typed_while_a_text_is_compiled_is_not_planned_with_it(page, small):
+    """The text that was compiled is saved and planned; the one with an error comes next."""
+    with serving(small) as server:
+        page.go(server.address)
+        stop(page)
+        page.evaluate(SLOW_COMPILER)
+        append(page, "-- a remark\n")
+        page.wait("window.compiled === true")
+        append(page, "SELECT COUNT(*) AS n FROM visits WHERE agee < 20;")
+        page.evaluate("window.release()")
+        wait_saved(small / "questions.sql", "-- a remark\n")
+        page.wait(f"{text('#batch-editor-problems')}.startsWith('Line ')")
+        wait_saved(small / "questions.sql", "agee")
+        assert page.console == []
 
 
 def order(page):

@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 import socket
+import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +17,7 @@ import lrm as library
 from lrm.cli import main
 from lrm.domain.file import parse_domain
 from lrm.workbench.folder import MOST_TEXT
+from lrm.workbench.params import Params
 from lrm.workbench.server import MOST_BYTES
 from workbench.served import DOMAIN, QUESTIONS, Client, lrm, serving, write_example
 
@@ -253,23 +255,26 @@ def test_errors_are_those_of_the_command(client, folder, planned):
         assert client.ask("errors", plan=planned["pure"], **amounts)[0] == 400
 
 
+def with_budget(client, plan, ledger):
+    """Create a budget; return what a request for a release names."""
+    budget = {"table": "visits", "limit": "1", "accounting": "epsilon"}
+    client.must("create-budget", **NAMES, ledger=ledger, **budget)
+    return {**NAMES, "plan": plan, "table": "visits.csv", "ledger": ledger, "epsilon": "0.25"}
+
+
+@pytest.fixture(scope="module")
+def released(client, planned):
+    """The name of a release, paid from budget.sqlite."""
+    asked = with_budget(client, planned["pure"], "budget.sqlite")
+    client.must("release", ticket=client.must("dry-run", **asked)["ticket"])
+    done = client.until("state", lambda state: state["release"]["state"] != "running")["release"]
+    assert done["state"] == "done", done
+    return done["release"]
+
+
 def test_a_release_is_paid_for_once(client, folder, planned):
     """A double click, a second tab and a void confirmation spend nothing more."""
-    client.must(
-        "create-budget",
-        **NAMES,
-        ledger="budget.sqlite",
-        table="visits",
-        limit="1",
-        accounting="epsilon",
-    )
-    asked = {
-        **NAMES,
-        "plan": planned["pure"],
-        "table": "visits.csv",
-        "ledger": "budget.sqlite",
-        "epsilon": "0.25",
-    }
+    asked = with_budget(client, planned["pure"], "once.sqlite")
     first = client.must("dry-run", **asked)
     assert (first["cost"], first["left"]) == ("0.25 epsilon", "0.75 of 1 epsilon")
     assert "one row, added or removed" in first["confirm_html"]
@@ -282,22 +287,23 @@ def test_a_release_is_paid_for_once(client, folder, planned):
     assert done["state"] == "done", done
     again = client.must("release", ticket=first["ticket"])
     assert again["state"] == "done"
-    kept = client.must("budgets", ledger="budget.sqlite")
+    kept = client.must("budgets", ledger="once.sqlite")
     assert kept["budgets"][0]["spent"] == "1/4"
     assert kept["history"].index("<td>spend</td>") < kept["history"].index("<td>create</td>")
-    for name in ("answers.lrm", "answers.csv", "answers.html"):
+    assert [Path(name).suffix for name in first["files"]] == [".lrm", ".csv", ".html"]
+    for name in first["files"]:
         assert (folder / name).exists(), name
     second = client.must("dry-run", **asked)
-    assert second["files"][0] == "answers-2.lrm"
+    assert not set(second["files"]) & set(first["files"])
     plan = library.load_plan(planned["pure"])
-    library.release(plan, "visits.csv", "0.1", ledger="budget.sqlite")
+    library.release(plan, "visits.csv", "0.1", ledger="once.sqlite")
     status, found = client.ask("release", ticket=second["ticket"])
     assert status == 400
     assert "has changed since the dry run" in found["error"]
-    assert client.must("budgets", ledger="budget.sqlite")["budgets"][0]["spent"] == "7/20"
+    assert client.must("budgets", ledger="once.sqlite")["budgets"][0]["spent"] == "7/20"
 
 
-def test_what_a_release_would_refuse_is_refused_before(client, folder, planned):
+def test_what_a_release_would_refuse_is_refused_before(client, folder, planned, released):
     asked = {**NAMES, "plan": planned["pure"], "table": "visits.csv", "ledger": "budget.sqlite"}
     cases = [
         ({"epsilon": "5"}, "but this release costs 5"),
@@ -323,25 +329,25 @@ def test_what_a_release_would_refuse_is_refused_before(client, folder, planned):
     client.must("save", name="questions.sql", text=QUESTIONS, base=saved["seal"])
 
 
-def test_further_questions_and_files(client, folder):
-    assert "answers.lrm" in client.must("state")["files"]["release"]
+def test_further_questions_and_files(client, folder, released):
+    assert released in client.must("state")["files"]["release"]
     text = "SELECT COUNT_IF(sex = 'm') AS n, COUNT_IF(sex = 'm') / COUNT(*) AS share FROM visits"
-    found = client.must("query", release="answers.lrm", sql=text)
-    said = json.loads(lrm("query", "answers.lrm", text, "--json"))
+    found = client.must("query", release=released, sql=text)
+    said = json.loads(lrm("query", released, text, "--json"))
     assert [one["name"] for one in said["answers"]] == ["n", "share"]
     assert all(f": {one['name']}</th>" in found["html"] for one in said["answers"])
-    assert "What is not guaranteed" in client.must("results", release="answers.lrm")["html"]
+    assert "What is not guaranteed" in client.must("results", release=released)["html"]
     status, refused = client.ask(
-        "query", release="answers.lrm", sql="SELECT COUNT(*) FROM visits WHERE age < 7"
+        "query", release=released, sql="SELECT COUNT(*) FROM visits WHERE age < 7"
     )
     assert status == 400
     assert "cell" in refused["error"]
     for form in ("lrm", "csv", "html"):
-        address = client.must("download", file="answers.lrm", **{"as": form})["address"]
+        address = client.must("download", file=released, **{"as": form})["address"]
         assert client.send(address, method="GET", **{"Sec-Fetch-Site": "cross-site"})[0] == 404
         status, headers, data = client.send(address, method="GET")
         assert status == 200
-        assert data == (folder / f"answers.{form}").read_bytes(), form
+        assert data == (folder / released).with_suffix(f".{form}").read_bytes(), form
         if form == "html":
             assert "sandbox" in headers["Content-Security-Policy"]
         assert client.send(address, method="GET")[0] == 404  # once
@@ -377,13 +383,38 @@ def test_the_newest_question_wins(client, folder):
     done = client.until("state", lambda found: found["job"]["state"] != "running")["job"]
     assert done["state"] == "done", done
     client.must("errors", plan=f"plans/{plan.name}", epsilon="1")
-    # the page may ask for a quick plan that has just given way
+    # the page may ask for a quick plan that has just given way, or for one that was just set back
     stem = plan.name.removesuffix(".lrm").removesuffix("-quick")
-    found = client.must("errors", plan=f"plans/{stem}-quick.lrm", epsilon="1")
-    assert found["plan"] == f"plans/{stem}.lrm"
+    names = [f"plans/{stem}.lrm", f"plans/{stem}-quick.lrm"]
+    assert client.must("errors", plan=names[1], epsilon="1")["plan"] == names[0]
+    (folder / names[0]).rename(folder / names[1])
+    assert client.must("errors", plan=names[0], epsilon="1")["plan"] == names[1]
 
 
-def test_a_new_server_goes_on_from_the_files(client, folder):
+def test_a_plan_that_is_replaced_while_it_is_asked_for(client, planned, monkeypatch):
+    """The file is gone after it was found, and another one is there by then."""
+    quick = planned["pure"].replace(".lrm", "-quick.lrm")
+    names = iter([quick, planned["pure"]])
+    with monkeypatch.context() as patch:
+        patch.setattr(client.server.actions.folder, "successor", lambda _: next(names))
+        assert client.must("errors", plan=quick, epsilon="1")["plan"] == planned["pure"]
+    status, found = client.ask("errors", plan=f"plans/pure-{'0' * 16}.lrm", epsilon="1")
+    assert status == 400
+    assert "there is no file" in found["error"]
+
+
+def test_a_ledger_that_is_being_created_is_none_yet(client, folder):
+    """The page asks for budgets whenever it likes; SQLite makes an empty file first."""
+    with contextlib.closing(sqlite3.connect(folder / "new.sqlite", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("CREATE TABLE head (version)")
+        found = client.must("budgets", ledger="new.sqlite")
+        assert found["budgets"] == []
+        other.execute("COMMIT")
+    assert client.ask("budgets", ledger="new.sqlite")[0] == 400  # some other database
+
+
+def test_a_new_server_goes_on_from_the_files(client, folder, released):
     with serving(folder) as other:
         assert other.ask("state")[0] == 401
         stale = Client(other.port, client.key)
@@ -391,10 +422,18 @@ def test_a_new_server_goes_on_from_the_files(client, folder):
         other.key = other.must("enter", token=other.token)["key"]
         state = other.must("state", **NAMES)
         assert state["texts"]["batch"]["text"] == QUESTIONS
-        assert "answers.lrm" in state["files"]["release"]
-        assert other.must("budgets", ledger="budget.sqlite")["budgets"][0]["spent"] == "7/20"
+        assert released in state["files"]["release"]
+        assert other.must("budgets", ledger="budget.sqlite")["budgets"][0]["spent"] == "1/4"
         assert compiled(other)["plans"]["pure"]
         assert other.ask("release", ticket="of the old server")[0] == 400
+
+
+def test_a_server_that_was_closed_begins_no_search(tmp_path):
+    """Else a page that is still open would leave a process behind."""
+    write_example(tmp_path)
+    with serving(tmp_path) as served:
+        actions = served.server.actions
+    assert actions.call("plan", Params({**NAMES, "noise": "pure"}))["job"] is None
 
 
 def test_requests_at_once_are_answered(client):

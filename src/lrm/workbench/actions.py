@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lrm.accuracy import privacy_of
-from lrm.errors import BudgetError, UsageError
+from lrm.errors import BudgetError, LrmError, UsageError
 from lrm.files.locations import shown
 from lrm.ledger import Ledger
 from lrm.plans import Plan
@@ -252,9 +252,16 @@ class Actions:
             self._loaded.move_to_end(key)
             return self._loaded[key]
 
-    def _plan_name(self, params: Params, field: str = "plan") -> str:
-        """The plan that the page asks for; a better one may have replaced it in this moment."""
-        return self.folder.successor(params.text(field))
+    def _plan_of(self, params: Params, field: str = "plan") -> tuple[str, Rated]:
+        """The plan that the page asks for, or the one that takes its place in this moment."""
+        name = self.folder.successor(params.text(field))
+        try:
+            return name, self._rated(name)
+        except (LrmError, OSError):
+            successor = self.folder.successor(name)
+            if successor == name:
+                raise
+            return successor, self._rated(successor)
 
     def _rated(self, name: str) -> Rated:
         rated: Rated = self._load(name, lambda path: Rated(load_plan(path)))
@@ -273,8 +280,7 @@ class Actions:
             html = table_of(statements or (), {}, confidence, None)
             key, _ = key_html(statements or (), {}, "", "…")
             return {"statements": html, "rows": rows_of(statements or ()), "key": key}
-        name = self._plan_name(params)
-        rated = self._rated(name)
+        name, rated = self._plan_of(params)
         plan = rated.plan
         amounts, privacy = _guarantee(plan, params)
         statements = asked_statements(plan.workload) if statements is None else statements
@@ -311,7 +317,7 @@ class Actions:
         if not name:
             return None, ""
         title = params.text("beside_name", "") or name
-        other = self._rated(self._plan_name(params, "beside"))
+        _, other = self._plan_of(params, "beside")
         stated, advice = privacy, ""
         if (other.plan.noise == "gaussian") != (plan.noise == "gaussian"):
             epsilon, delta = params.text("epsilon", ""), params.text("delta", "")
@@ -326,14 +332,14 @@ class Actions:
 
     def _worst(self, params: Params) -> dict[str, Any]:
         """The largest errors answer by answer, and how near the plan is to the best possible."""
-        rated = self._rated(self._plan_name(params))
+        _, rated = self._plan_of(params)
         _, privacy = _guarantee(rated.plan, params)
         table = rated.worst(privacy, _confidence(params))
         return {"html": render(table), "bound": bound_words(rated.plan)}
 
     def _rivals(self, params: Params) -> dict[str, Any]:
         """Simpler mechanisms compared with the plan."""
-        rated = self._rated(self._plan_name(params))
+        _, rated = self._plan_of(params)
         amounts, privacy = _guarantee(rated.plan, params)
         arguments = ["compare", params.text("batch"), "--domain", params.text("domain")]
         extra = ["--noise", "gaussian"] if rated.plan.noise == "gaussian" else []
@@ -342,15 +348,15 @@ class Actions:
 
     def _inverse(self, params: Params) -> dict[str, Any]:
         """The amount for a wanted error."""
-        name = self._plan_name(params)
+        name, rated = self._plan_of(params)
         statement = params.number("statement", -1)
         if statement == TOLERANCES:
             confidence = _confidence(params)
-            least = tolerated(self._rated(name), confidence)
+            least = tolerated(rated, confidence)
             command = ["explain", name, "--meet", *confidence_options(confidence)]
             return {**least, "command": typed(command)}
         target = params.number("wanted")
-        amount_facts = inverse(self._rated(name), target, None if statement < 0 else int(statement))
+        amount_facts = inverse(rated, target, None if statement < 0 else int(statement))
         if statement < 0:
             return {**amount_facts, "command": typed(["explain", name, "--rmse", f"{target:g}"])}
         exact = ["explain", name, f"--{amount_facts['name']}", amount_facts["amount"]]
@@ -384,10 +390,10 @@ class Actions:
 
     def _dry_run(self, params: Params) -> dict[str, Any]:
         """Check a release, and issue the ticket for it."""
-        name, table = self._plan_name(params), params.text("table")
+        table = params.text("table")
         if not table.strip():
             raise UsageError("name the table: a file of the folder, or an address")
-        rated = self._rated(name)
+        name, rated = self._plan_of(params)
         self._check_current(rated.plan, params)
         amounts, _ = _guarantee(rated.plan, params)
         ledger, budget = self._ledger(params), params.text("budget", "")

@@ -158,8 +158,12 @@ class Folder:
         return next((name for name in names if (self.root / name).exists()), None)
 
     def successor(self, name: str) -> str:
-        """The name of a plan, or of the better one that has taken the place of a quick one."""
-        return name if self.made(name).exists() else name.replace("-quick.lrm", ".lrm")
+        """The name of a plan, or of the quick or better one that has taken its place."""
+        if self.made(name).exists() or not name.startswith(f"{PLANS}/"):
+            return name
+        stem = name.removesuffix(".lrm")
+        other = stem.removesuffix("-quick") if stem.endswith("-quick") else f"{stem}-quick"
+        return f"{other}.lrm" if self.made(f"{other}.lrm").exists() else name
 
     def set_back(self, noise: str, key: str) -> None:
         """Call the plan of a batch a quick one, so that a better one is searched for."""

@@ -39,6 +39,7 @@ class Planner:
         self._folder = folder
         self._lock = threading.Lock()
         self._job: Job | None = None
+        self._closed = False
 
     @property
     def shown(self) -> dict[str, Any] | None:
@@ -61,6 +62,8 @@ class Planner:
         """Plan a batch unless that is done or under way; any other search is ended."""
         steps = self._steps(key, equal_key, noise, effort, meet)
         with self._lock:
+            if self._closed:  # a page that was not closed goes on asking
+                return
             job = self._job
             if job is not None and job.state == "running":
                 if (job.key, job.noise) == (key, noise) and not again:
@@ -135,9 +138,9 @@ class Planner:
                 job.process.send_signal(signal.SIGINT)
 
     def close(self) -> None:
-        """End the search without a result, and wait until it has ended."""
+        """End the search without a result, wait until it has ended, and begin no other."""
         with self._lock:
-            job = self._job
+            self._closed, job = True, self._job
             if job is not None and job.state == "running":
                 _end(job)
         if job is not None and job.process is not None:

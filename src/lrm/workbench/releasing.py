@@ -38,7 +38,7 @@ HISTORY = 200
 
 def budgets(ledger: str, table: str) -> dict[str, Any]:
     """What a ledger has left for a table, and what was ever spent."""
-    if not is_address(ledger) and not Path(ledger).exists():
+    if not is_address(ledger) and _is_missing(Path(ledger)):
         return {"tables": [], "budgets": [], "html": remaining_html([], table), "history": ""}
     book = Ledger.open(ledger)
     budget_list, entries = book.budgets(), book.history()
@@ -48,6 +48,11 @@ def budgets(ledger: str, table: str) -> dict[str, Any]:
         "html": remaining_html(budget_list, table),
         "history": ledger_html(budget_list, entries[-HISTORY:], len(entries)),
     }
+
+
+def _is_missing(ledger: Path) -> bool:
+    """Whether there is no ledger; a file without a byte is one that is being created."""
+    return not ledger.exists() or (ledger.is_file() and not ledger.stat().st_size)
 
 
 @dataclass(eq=False)

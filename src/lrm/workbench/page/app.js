@@ -203,13 +203,13 @@ class Bench {
   }
 
   async compile() {
-    const [domain, batch] = KINDS.map((kind) => this.editors[kind].value);
+    const texts = Object.fromEntries(KINDS.map((kind) => [kind, this.editors[kind].value]));
     try {
-      const found = await ask("compile", { ...this.names, domain_text: domain, batch_text: batch,
+      const found = await ask("compile", { ...this.names, domain_text: texts.domain, batch_text: texts.batch,
         confidence: this.errors.confidence });
       this.compiled = found;
       this.showCompiled();
-      if (await this.save()) {
+      if (await this.save(texts)) {
         this.plans = found.plans;
         this.choosePlan();
         await this.startPlan();
@@ -224,12 +224,12 @@ class Bench {
     if (KINDS.some((kind) => this.texts[kind].dirty)) await this.check();
   }
 
-  // Write what was typed; false where somebody else has changed the file.
-  async save() {
+  // Write what was compiled, not what was typed since: the files are planned next. False where
+  // somebody else has changed one.
+  async save(texts) {
     for (const kind of KINDS) {
-      const own = this.texts[kind];
+      const own = this.texts[kind], text = texts[kind];
       if (!own.dirty) continue;
-      const text = this.editors[kind].value;
       try {
         const written = text.replaceAll("\n", own.lineEnd || "\n");
         const saved = await ask("save", { name: own.name, text: written, base: own.seal });
