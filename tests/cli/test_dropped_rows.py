@@ -53,8 +53,8 @@ def test_a_large_domain_is_no_different(run):
 def test_answers_that_are_all_about_zero_are_noticed(run):
     run(*PLAN)
     told = "no answer of this release is distinguishable from zero"
-    runs = [run(*RELEASE, "-o", "a.lrm").stdout for _ in range(3)]
-    assert any(told in one for one in runs)  # each with probability 0.99
+    runs = [run(*RELEASE, "-o", "a.lrm").stdout for _ in range(6)]
+    assert any(told in one for one in runs)  # each with probability 0.98
     assert (told in str(lrm.load_release("a.lrm").warnings)) == (told in runs[-1])
     Path("d.yaml").write_text(DOMAIN.replace('";"}', '";", dates: "%d.%m.%Y"}'))
     run(*PLAN)

@@ -75,7 +75,10 @@ def test_loss_is_what_the_noise_says_and_at_most_what_was_asked():
 
 @pytest.mark.slow
 def test_noise_is_discrete_gaussian_of_its_scale():
-    """Goodness of fit of 40,000 draws; false alarm once in a million."""
+    """Goodness of fit of 40,000 draws; false alarm once in 10⁸, and fewer of the other kind.
+
+    With a scale of 1.1 the p-value is about 1e-102, and its logarithm varies by 9.
+    """
     noise = calibrate_gaussian(49, ZCDP(Fraction(1, 8)))
     draws = noise.add_to(np.zeros(40_000, dtype=np.int64))
     assert fits_discrete_gaussian(draws, noise.scale)
@@ -91,7 +94,7 @@ def test_measured_error_agrees_with_the_promise():
     runs = noisy_runs(plan, noise, counts, 3000) * 2.0**-plan.measured.bits
     answers = np.array([plan.reconstruction_map.apply(run) for run in runs])
     expected = plan.standard_errors(rho="0.2") ** 2
-    assert mean_square_agrees(answers - truth, expected, false_alarm=1e-6, kurtosis=3.0)
+    assert mean_square_agrees(answers - truth, expected, kurtosis=3.0)
 
 
 @pytest.mark.slow
@@ -106,7 +109,7 @@ def test_an_audit_finds_no_violation_and_would_find_one(real, violated):
     noise = calibrate(plan.measured, plan.privacy(rho=real), 1)
     runs = [noisy_runs(plan, noise, [x], 20_000)[:, 0] for x in (5, 6)]
     claimed = float(epsilon_for(Fraction(1, 2), Fraction(1, 1000))) + math.log(2)
-    assert (epsilon_lower_bound(*runs, false_alarm=1e-6) > claimed) == violated
+    assert (epsilon_lower_bound(*runs) > claimed) == violated
 
 
 def test_laplace_amounts_are_refused_and_the_other_way_round():

@@ -144,6 +144,7 @@ def _moves(cells, unit):
 
 
 def test_draws_have_the_law_of_each_step():
+    """False alarm once in 10⁸ per step; twice the scale is missed far less often."""
     plan = mixed_plan()
     noise = calibrate(plan.measured, plan.privacy(3), 1)
     true = plan.measured.measure(plan.measured.counts_of(np.array([5, 0, 7, 1])))
@@ -153,7 +154,7 @@ def test_draws_have_the_law_of_each_step():
     for step in set(noise.law.steps):
         quotients = draws[:, steps == step] // step
         assert fits_discrete_laplace(quotients, noise.scale / step)
-        assert not fits_discrete_laplace(quotients, 1.3 * noise.scale / step)
+        assert not fits_discrete_laplace(quotients, 2.0 * noise.scale / step)
 
 
 PLANS = {

@@ -163,6 +163,7 @@ def test_all_noises_warn_where_nothing_is_distinguishable_from_zero(noise):
     plan = lrm.plan(lrm.sql(text, domain), noise=noise, effort="quick")
     assert (plan.noise == "shaped") == (noise == "pure")
     amount = {"rho": 1} if noise == "gaussian" else {"epsilon": 1}
-    empty = [lrm.release(plan, np.zeros(6, dtype=int), **amount).warnings for _ in range(3)]
+    # Noise alone looks like an answer, or like the total, with probability 0.01 each.
+    empty = [lrm.release(plan, np.zeros(6, dtype=int), **amount).warnings for _ in range(6)]
     assert any("distinguishable from zero" in str(one) for one in empty)
     assert lrm.release(plan, np.full(6, 10_000), **amount).warnings == ()

@@ -10,7 +10,10 @@ from scipy import special, stats
 
 Array = np.ndarray
 
-# Chi-square tails at 1e-6 are right within a factor of two or so from this many expected on.
+RATE = 1e-8
+"""How often one judgement errs on right noise: all those of a run of the tests, below 1e-6."""
+
+# Chi-square tails at RATE are right within a factor of two or so from this many expected on.
 LEAST_EXPECTED = 25.0
 MOST_BINS = 100
 # Beyond this the discrete Gaussian's distribution function is Φ((k + 1/2)/σ) to 1/(24σ²) < 1e-9.
@@ -64,12 +67,12 @@ class DiscreteGaussian:
         return np.round(stats.norm.ppf(probability, scale=self.sigma)).astype(np.int64)
 
 
-def fits_discrete_laplace(samples: Array, scale: float, false_alarm: float = 1e-6) -> bool:
+def fits_discrete_laplace(samples: Array, scale: float, false_alarm: float = RATE) -> bool:
     """Whether integer samples may come from the discrete Laplace law of ``scale``."""
     return goodness_of_fit_p_value(samples, DiscreteLaplace(scale)) > false_alarm
 
 
-def fits_discrete_gaussian(samples: Array, sigma: float, false_alarm: float = 1e-6) -> bool:
+def fits_discrete_gaussian(samples: Array, sigma: float, false_alarm: float = RATE) -> bool:
     """Whether integer samples may come from the discrete Gaussian law of ``sigma``."""
     return goodness_of_fit_p_value(samples, DiscreteGaussian(sigma)) > false_alarm
 
@@ -118,7 +121,7 @@ def _chi_square_p_value(ordered: Array, law: Law) -> float:
     return float(stats.chi2.sf(statistic, len(kept)))
 
 
-def epsilon_lower_bound(on_x: Array, on_neighbour: Array, false_alarm: float = 1e-6) -> float:
+def epsilon_lower_bound(on_x: Array, on_neighbour: Array, false_alarm: float = RATE) -> float:
     """A lower confidence bound on a mechanism's ε, from its outputs on two neighbouring inputs.
 
     Pure ε-differential privacy says ``P(M(x) ∈ E) ≤ e^ε·P(M(x') ∈ E)`` for every event E, either
@@ -170,7 +173,7 @@ def laplace_score(outputs: Array, mean_on_x: Array, mean_on_neighbour: Array) ->
 
 
 def mean_square_agrees(
-    errors: Array, expected: Array, false_alarm: float = 1e-6, kurtosis: float = 6.0
+    errors: Array, expected: Array, false_alarm: float = RATE, kurtosis: float = 6.0
 ) -> bool:
     """Whether errors (trials×m) have the ``expected`` mean squares (m,), each and in total.
 
