@@ -43,21 +43,11 @@ _INFINITE = 2**63 - 1  # a timestamp at either end of its range is infinite to D
 
 @dataclass(frozen=True)
 class Conversion:
-    """How a column reaches DuckDB.
+    """How a column reaches DuckDB."""
 
-    Parameters
-    ----------
-    column
-        Its name and type there.
-    type
-        Its Arrow type there.
-    array
-        Converts one array; defined for all values.
-    """
-
-    column: Column
-    type: Any
-    array: Callable[[Any], Any]
+    column: Column  # its name and type there
+    type: Any  # its Arrow type there
+    array: Callable[[Any], Any]  # converts one array; defined for all values
 
     def __call__(self, values: Any) -> Any:
         """Convert an array, or all chunks of one."""
@@ -137,13 +127,13 @@ def _number(plain: Any, name: str) -> Conversion:
     return Conversion(column, seen, partial(_decoded, lambda values: values.cast(seen), None))
 
 
-def person_conversion(column: Column, arrow_type: Any, name: str) -> Conversion:
-    """How a person's names that are stored as ``arrow_type`` reach DuckDB, as ``name``."""
+def person_conversion(column: Column, arrow_type: Any) -> Conversion:
+    """How a person's names that are stored as ``arrow_type`` reach DuckDB."""
     pa = load_engine("pyarrow")
     if column.kind in {"integer", "decimal"}:
-        return _number(_plain(arrow_type), name)
+        return _number(_plain(arrow_type), "person")
     named = partial(_decoded, _uuid_names if column.kind == "uuid" else _names, None)
-    return Conversion(Column(name, "BLOB", "cells"), pa.large_binary(), named)
+    return Conversion(Column("person", "BLOB", "cells"), pa.large_binary(), named)
 
 
 def _same(values: Any) -> Any:

@@ -23,21 +23,12 @@ FEW_RUNS = 16
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """An attribute with the class of each of its cells.
+    """An attribute with the class of each of its cells."""
 
-    Parameters
-    ----------
-    attribute
-        What places a value in a cell.
-    codes
-        Class of each cell, numbered by first appearance; `DROPPED` for cells that no query uses.
-    firsts
-        First cell of each class.
-    """
-
-    attribute: Attribute
+    attribute: Attribute  # what places a value in a cell
+    # Class of each cell, numbered by first appearance; `DROPPED` for cells that no query uses.
     codes: NDArray[np.int64]
-    firsts: NDArray[np.int64]
+    firsts: NDArray[np.int64]  # first cell of each class
 
     @property
     def size(self) -> int:

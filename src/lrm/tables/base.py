@@ -1,6 +1,6 @@
 """What every engine offers: columns, a check before anything is spent, and true counts.
 
-An engine has four methods and no more. Names and types of columns are
+An engine has three methods and no more. Names and types of columns are
 public, and everything that can go wrong with them is found by `Table.check`, before
 budget is spent. Only `Table.counts` reads values, in expressions that cannot fail on
 any value, so that neither an error nor the shape of a result depends on the rows.
@@ -9,11 +9,12 @@ any value, so that neither an error nor the shape of a result depends on the row
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
-from typing import Literal, Protocol, TypeVar, runtime_checkable
+from typing import Literal, TypeVar
 
 from lrm.domain import Attribute, Categories, CsvForm, Dates, Domain
 from lrm.errors import LrmError, MissingExtra, TableError
@@ -62,27 +63,32 @@ class Column:
     """Whether the type treats different texts as equal, as a collation that ignores case does."""
 
 
-@runtime_checkable
-class Table(Protocol):
+class Table(ABC):
     """A private table on some engine."""
 
-    @property
-    def name(self) -> str:
-        """What the table is called, without passwords and without values."""
-        ...
+    def __init__(self, name: str) -> None:
+        self.name = name  # what the table is called, without passwords and without values
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
+    @abstractmethod
+    def _described(self) -> Sequence[Column]:
+        """The columns, in order."""
 
     def columns(self) -> tuple[tuple[str, str], ...]:
         """Names and types of the columns, in order; never values."""
-        ...
+        return tuple((column.name, column.type_text) for column in self._described())
 
+    @abstractmethod
     def check(self, domain: Domain, requested: Wanted = None) -> None:
         """Raise `TableError` unless `counts` can work: columns exist, types are usable.
 
         The query of `counts` is tried without a row, so this costs nothing and is done before
         budget is spent.
         """
-        ...
 
+    @abstractmethod
     def counts(self, domain: Domain, requested: Wanted = None) -> TrueCounts:
         """Count rows by the rules of ``domain`` and its privacy unit.
 
@@ -103,7 +109,6 @@ class Table(Protocol):
             One count per cell of the domain, in its order; or the entries of all tabulations,
             one after the other, as `lrm.maps.products.tabulation.tabulate` has them.
         """
-        ...
 
 
 def usable_kinds(attribute: Attribute) -> tuple[str, tuple[Kind, ...]]:

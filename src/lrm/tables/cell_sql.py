@@ -33,9 +33,7 @@ class CategoryKeys:
     pairs: tuple[tuple[str, int], ...]
 
 
-def cell_sql(  # noqa: PLR0911 - one per kind of attribute
-    axis: Axis, x: str, column: Column, dialect: Dialect, stored: str = ""
-) -> str:
+def cell_sql(axis: Axis, x: str, column: Column, dialect: Dialect, stored: str = "") -> str:
     """Return the SQL of a row's class for ``axis``; of numbers by knots, of its position.
 
     Parameters
@@ -61,9 +59,7 @@ def cell_sql(  # noqa: PLR0911 - one per kind of attribute
     if isinstance(attribute, Bins):
         return bins(axis, dialect.as_double(x, column), rest, dialect)
     if isinstance(attribute, Integers):
-        if column.kind == "float":
-            return float_integers(axis, dialect.as_double(x, column), rest, dialect)
-        return exact_integers(axis, x, column, rest, dialect)
+        return integers(axis, x, column, rest, dialect)
     if isinstance(attribute, Dates):
         return dates(axis, dialect.as_day(x, column), rest, dialect)
     assert isinstance(attribute, Categories)  # noqa: S101 - all kinds of attribute are above
@@ -100,50 +96,40 @@ def bins(axis: Axis, x: str, rest: Sequence[Clause], dialect: Dialect) -> str:
     return case([*clauses, nan, (f"{x} IS NOT NULL", sql_code(codes[-1])), *rest])
 
 
-def exact_integers(
-    axis: Axis, x: str, column: Column, rest: Sequence[Clause], dialect: Dialect
-) -> str:
-    """SQL of a whole number, by arithmetic on integers."""
+def integers(axis: Axis, x: str, column: Column, rest: Sequence[Clause], dialect: Dialect) -> str:
+    """SQL of a whole number, by arithmetic on integers.
+
+    Of floats, fractions are invalid, and infinities are outside.
+    """
     attribute = axis.attribute
     assert isinstance(attribute, Integers)  # noqa: S101 - the caller looked
-    low, high = attribute.low, attribute.high
-    nan = dialect.is_exact_nan(x, column)
-    x, is_whole = dialect.whole(x, column)
-    offset = f"{dialect.bounded_bigint(x, column)} - ({low})"
+    low, high = str(attribute.low), str(attribute.high)
+    if column.kind == "float":
+        x = dialect.as_double(x, column)
+        low = dialect.number(_float_at_least(attribute.low))
+        high = dialect.number(-_float_at_least(-attribute.high))
+        is_whole, nan, whole = dialect.is_whole_float(x), dialect.is_nan(x), dialect.as_bigint(x)
+    else:
+        nan = dialect.is_exact_nan(x, column)
+        x, is_whole = dialect.whole(x, column)
+        whole = dialect.bounded_bigint(x, column)
+    cell = _stepped(axis, f"{whole} - ({attribute.low})", attribute.width, dialect)
     only = "" if is_whole == "TRUE" else f"{is_whole} AND "
-    within = f"{only}{x} >= {low} AND {x} <= {high}"
-    clauses = [
-        _last_of_all(axis, x),
-        (within, _stepped(axis, offset, attribute.width, dialect)),
-        (nan, sql_code(axis.special("(nan)"))),
+    within, *beyond = _ranged(axis, x, low, high, cell, only)
+    # NaN is greater than every number.
+    not_a_number = (nan, sql_code(axis.special("(nan)")))
+    return case([_last_of_all(axis, x), within, not_a_number, *beyond, *rest])
+
+
+def _ranged(  # noqa: PLR0913, PLR0917 - what the clauses are made of
+    axis: Axis, x: str, low: str, high: str, cell: str, only: str = ""
+) -> list[Clause]:
+    """Clauses for a value within a declared range, below it, and above it."""
+    return [
+        (f"{only}{x} >= {low} AND {x} <= {high}", cell),
         (f"{only}{x} < {low}", sql_code(axis.special("(below)"))),
         (f"{only}{x} > {high}", sql_code(axis.special("(above)"))),
-        *rest,
     ]
-    return case(clauses)
-
-
-def float_integers(axis: Axis, x: str, rest: Sequence[Clause], dialect: Dialect) -> str:
-    """SQL of a float among whole numbers: fractions are invalid, infinities are outside."""
-    attribute = axis.attribute
-    assert isinstance(attribute, Integers)  # noqa: S101 - the caller looked
-    low = dialect.number(_float_at_least(attribute.low))
-    high = dialect.number(-_float_at_least(-attribute.high))
-    is_integer = dialect.is_whole_float(x)
-    offset = f"{dialect.as_bigint(x)} - ({attribute.low})"
-    return case(
-        [
-            _last_of_all(axis, x),
-            (
-                f"{x} >= {low} AND {x} <= {high} AND {is_integer}",
-                _stepped(axis, offset, attribute.width, dialect),
-            ),
-            (dialect.is_nan(x), sql_code(axis.special("(nan)"))),
-            (f"{x} < {low} AND {is_integer}", sql_code(axis.special("(below)"))),
-            (f"{x} > {high} AND {is_integer}", sql_code(axis.special("(above)"))),
-            *rest,
-        ]
-    )
 
 
 def _last_of_all(axis: Axis, x: str) -> Clause:
@@ -182,18 +168,8 @@ def dates(axis: Axis, day: str, rest: Sequence[Clause], dialect: Dialect) -> str
         offset = f"{dialect.year(day)} - {attribute.start.year}"
         if attribute.by == "month":
             offset = f"({offset}) * 12 + {dialect.month(day)} - {attribute.start.month}"
-    first, last = dialect.day(start), dialect.day(end)
-    return case(
-        [
-            (
-                f"{day} >= {first} AND {day} <= {last}",
-                _stepped(axis, dialect.as_bigint(f"({offset})"), 1, dialect),
-            ),
-            (f"{day} < {first}", sql_code(axis.special("(below)"))),
-            (f"{day} > {last}", sql_code(axis.special("(above)"))),
-            *rest,
-        ]
-    )
+    cell = _stepped(axis, dialect.as_bigint(f"({offset})"), 1, dialect)
+    return case([*_ranged(axis, day, dialect.day(start), dialect.day(end), cell), *rest])
 
 
 def category_value(axis: Axis, x: str, column: Column, dialect: Dialect) -> str:

@@ -37,20 +37,11 @@ MAX_ENTRIES = 100_000_000
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The merged value of one word of a row.
-
-    Parameters
-    ----------
-    word
-        The word.
-    size
-        Number of merged values.
-    labels
-        The merged value of each value of the word, or `NOT_COUNTED`; None where it is the word.
-    """
+    """The merged value of one word of a row."""
 
     word: int
-    size: int
+    size: int  # number of merged values
+    # The merged value of each value of the word, or `NOT_COUNTED`; None where it is the word.
     labels: Integers | None = None
 
     @property
@@ -61,50 +52,27 @@ class Part:
 
 @dataclass(frozen=True)
 class Marginal:
-    """Entries that are next to each other, in C order over some parts.
+    """Entries that are next to each other, in C order over some parts."""
 
-    Parameters
-    ----------
-    start
-        The first entry.
-    parts
-        Which of `Count.parts` the entries are by, the last varying fastest. A part of one value
-        may be among them to say which rows are not counted.
-    size
-        Number of entries.
-    """
-
-    start: int
+    start: int  # the first entry
+    # Which of `Count.parts` the entries are by, the last varying fastest. A part of one value may
+    # be among them to say which rows are not counted.
     parts: tuple[int, ...]
-    size: int
+    size: int  # number of entries
 
 
 @dataclass(frozen=True, eq=False)
 class Count:
-    """What is counted.
+    """What is counted."""
 
-    Parameters
-    ----------
-    domain
-        Attributes and the privacy unit.
-    axes
-        The attributes with the classes of their cells.
-    words
-        The attributes that each word of a row is made of, by their places.
-    parts, marginals
-        Where a row adds 1.
-    of_cells
-        Whether counts of all cells were asked for.
-    labels
-        The entry of each cell that was asked for, of merged cells in a list.
-    """
-
-    domain: Domain
-    axes: tuple[Axis, ...]
+    domain: Domain  # attributes and the privacy unit
+    axes: tuple[Axis, ...]  # the attributes with the classes of their cells
+    # The attributes that each word of a row is made of, by their places.
     words: tuple[tuple[int, ...], ...]
-    parts: tuple[Part, ...]
+    parts: tuple[Part, ...]  # parts, marginals: where a row adds 1
     marginals: tuple[Marginal, ...]
-    of_cells: bool
+    of_cells: bool  # whether counts of all cells were asked for
+    # The entry of each cell that was asked for, of merged cells in a list.
     labels: Integers | None = None
 
     @property

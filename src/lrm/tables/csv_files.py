@@ -20,25 +20,19 @@ from lrm.errors import TableError
 from lrm.tables.base import Column, guarded, load_engine
 from lrm.tables.csv_fields import Marks, split_block, split_line
 from lrm.tables.csv_lines import UNREADABLE, line_blocks, to_utf8
-from lrm.tables.duckdb_reading import Needed, Read, Reading, reading_of
+from lrm.tables.duckdb_reading import Needed, Reading, Source, reading_of
 from lrm.tables.duckdb_sources import files_of
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
-class CsvFiles:
+class CsvFiles(Source):
     """CSV files with one header, each line of which is one record.
 
-    Parameters
-    ----------
-    pattern
-        A path, or a pattern of several.
-    form
-        How lines are written; where None, as the domain declares, or as `CsvForm` does by default.
+    Lines are written in ``form``; where None, as the domain declares, or as `CsvForm` does by
+    default.
     """
-
-    attached = False
 
     def __init__(self, pattern: str, form: CsvForm | None = None) -> None:
         self._files = files_of(pattern)
@@ -76,9 +70,6 @@ class CsvFiles:
             if _header(file, form) != header:
                 raise TableError(f"the header of {file!r} differs from that of {self._files[0]!r}")
         return header
-
-    def ways(self) -> tuple[Read]:
-        return (self._read,)
 
     def _read(
         self, db: DuckDBPyConnection, domain: Domain, needed: Needed, *, empty: bool

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from lrm.domain import Domain
 from lrm.tables.base import Column
@@ -21,58 +22,43 @@ Needed = Mapping[str, Column]
 
 @dataclass(frozen=True)
 class Reading:
-    """A relation that a connection knows.
+    """A relation that a connection knows."""
 
-    Parameters
-    ----------
-    relation
-        What to write after FROM.
-    columns
-        Where each attribute of the domain is found in it, in their order.
-    person
-        Where the person is found, if the privacy unit has a column.
-    """
-
-    relation: str
-    columns: tuple[Column, ...]
-    person: Column | None
+    relation: str  # what to write after FROM
+    columns: tuple[Column, ...]  # where each attribute of the domain is found in it, in their order
+    person: Column | None  # where the person is found, if the privacy unit has a column
 
 
-class Read(Protocol):
-    """One way to read a source."""
-
-    def __call__(
-        self, db: DuckDBPyConnection, domain: Domain, needed: Needed, *, empty: bool
-    ) -> Reading:
-        """Make the rows known to ``db``; with ``empty`` the same columns without any row."""
-        ...
-
-
-class Source(Protocol):
+class Source(ABC):
     """Where DuckDB finds the rows."""
 
-    @property
-    def label(self) -> str:
-        """What the source is called by default."""
-        ...
+    label: str
+    """What the source is called by default."""
 
-    attached: bool
+    attached = False
     """Whether DuckDB attaches a file, and locks it until the database that does so is closed."""
 
-    def columns(self, domain: Domain | None = None) -> tuple[Column, ...]:
+    _columns: tuple[Column, ...]
+
+    def columns(self, domain: Domain | None = None) -> tuple[Column, ...]:  # noqa: ARG002 - of CSV
         """Names and types, found without looking at rows, as ``domain`` says to read them."""
-        ...
+        return self._columns
 
-    def check(self, needed: Sequence[Column], domain: Domain) -> None:
-        """Refuse what would fail only when rows are read."""
-        ...
+    def check(self, needed: Sequence[Column], domain: Domain) -> None:  # noqa: B027 - most need none
+        """Refuse what would fail only when rows are read, and what `columns` does not show."""
 
-    def ways(self) -> Sequence[Read]:
+    def ways(self) -> Sequence[Callable[..., Reading]]:
         """How to read the rows: the fastest way first, the last one able to read every value.
 
         All ways put a row in the same cell.
         """
-        ...
+        return (self._read,)
+
+    @abstractmethod
+    def _read(
+        self, db: DuckDBPyConnection, domain: Domain, needed: Needed, *, empty: bool
+    ) -> Reading:
+        """Make the rows known to ``db``; with ``empty`` the same columns without any row."""
 
 
 def reading_of(

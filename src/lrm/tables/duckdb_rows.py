@@ -10,25 +10,14 @@ from lrm.tables.base import Column
 from lrm.tables.cell_sql import CASE_LIMIT, bin_steps, cell_sql
 from lrm.tables.count import Count
 from lrm.tables.csv_values import reading
-from lrm.tables.duckdb_reading import Reading
-from lrm.tables.duckdb_sql import DuckDbSql
-
-SQL = DuckDbSql()
+from lrm.tables.duckdb_reading import SQL, Reading
 
 NOT_COUNTED = -(1 << 30)
 """Term of a row that is in no cell: so negative that no other term makes the sum positive."""
 
 
 class DuckDbRows:
-    """The rows of a relation, seen through a domain.
-
-    Parameters
-    ----------
-    count
-        What is counted.
-    reading
-        Where the columns of its attributes are found.
-    """
+    """The rows of a relation, seen through a domain: what is counted, and where it is read."""
 
     def __init__(self, count: Count, reading: Reading) -> None:
         self.count = count

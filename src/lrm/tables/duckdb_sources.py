@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,13 +15,11 @@ from lrm.files.locations import shown
 from lrm.tables.arrow_rows import ArrowRows
 from lrm.tables.base import Column, guarded, load_engine, name_parts
 from lrm.tables.duckdb_connection import connection, describe
-from lrm.tables.duckdb_reading import Needed, Read, Reading, reading_of
-from lrm.tables.duckdb_sql import DuckDbSql
+from lrm.tables.duckdb_reading import SQL, Needed, Reading, Source, reading_of
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-SQL = DuckDbSql()
 BATCH_ROWS = 1 << 17
 
 
@@ -41,10 +39,8 @@ def _listed(files: Sequence[str]) -> str:
     return "[" + ", ".join(SQL.text(glob.escape(file)) for file in files) + "]"
 
 
-class ParquetFiles:
+class ParquetFiles(Source):
     """Parquet files with one schema."""
-
-    attached = False
 
     def __init__(self, pattern: str) -> None:
         self._files = files_of(pattern)
@@ -54,18 +50,15 @@ class ParquetFiles:
     def _describe(self, file: str) -> tuple[Column, ...]:
         def look() -> tuple[Column, ...]:
             with connection() as db:
-                return describe(db, self._read([file]))
+                return describe(db, self._relation([file]))
 
         return guarded(f"reading the schema of {file!r}", look)
 
     @staticmethod
-    def _read(files: Sequence[str]) -> str:
+    def _relation(files: Sequence[str]) -> str:
         # Columns made of folder names would have types guessed from data. Where a filter skips
         # parts of a file, their greatest number must not be taken for that of NaNs, too.
         return f"read_parquet({_listed(files)}, hive_partitioning = false, can_have_nan = true)"
-
-    def columns(self, domain: Domain | None = None) -> tuple[Column, ...]:  # noqa: ARG002 - the file says
-        return self._columns
 
     def check(self, needed: Sequence[Column], domain: Domain) -> None:  # noqa: ARG002
         """Every file has the columns, of one type: a cast between types may fail on a value."""
@@ -88,14 +81,14 @@ class ParquetFiles:
                         "write it with names that differ in more than case"
                     )
 
-    def ways(self) -> tuple[Read, Read]:
-        return (self._direct, self._by_arrow)
+    def ways(self) -> Sequence[Callable[..., Reading]]:
+        return (self._read, self._by_arrow)
 
-    def _direct(
+    def _read(
         self, db: DuckDBPyConnection, domain: Domain, needed: Needed, *, empty: bool
     ) -> Reading:
         """By DuckDB's own reader, which refuses some values, such as text that is not UTF-8."""
-        return reading_of(db, self._read(self._files), domain, needed, empty=empty)
+        return reading_of(db, self._relation(self._files), domain, needed, empty=empty)
 
     def _by_arrow(
         self, db: DuckDBPyConnection, domain: Domain, needed: Needed, *, empty: bool
@@ -141,7 +134,7 @@ def _with_collations(
     return tuple(replace(column, loose=column.name in loose) for column in columns)
 
 
-class DatabaseFile:
+class DatabaseFile(Source):
     """A table or view of a DuckDB database file, opened for reading only."""
 
     attached = True
@@ -172,15 +165,6 @@ class DatabaseFile:
     def _attach(self, db: DuckDBPyConnection) -> str:
         db.execute(f"ATTACH {SQL.text(self._path)} AS lrm_source (READ_ONLY)")
         return f"lrm_source.{self._table}"
-
-    def columns(self, domain: Domain | None = None) -> tuple[Column, ...]:  # noqa: ARG002 - the file says
-        return self._columns
-
-    def check(self, needed: Sequence[Column], domain: Domain) -> None:
-        """`columns` shows everything that could fail later."""
-
-    def ways(self) -> tuple[Read]:
-        return (self._read,)
 
     def _read(
         self, db: DuckDBPyConnection, domain: Domain, needed: Needed, *, empty: bool

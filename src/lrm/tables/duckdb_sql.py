@@ -12,18 +12,8 @@ from lrm.tables.base import Column, Kind
 from lrm.tables.csv_values import NAN, WHOLE_TYPE
 from lrm.tables.dialect import BEYOND, Clause, Dialect, case, sql_code
 
-_BITS = {
-    "TINYINT": 8,
-    "SMALLINT": 16,
-    "INTEGER": 32,
-    "BIGINT": 64,
-    "HUGEINT": 128,
-    "UTINYINT": 8,
-    "USMALLINT": 16,
-    "UINTEGER": 32,
-    "UBIGINT": 64,
-    "UHUGEINT": 128,
-}
+_SIGNED = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128}
+_BITS = _SIGNED | {f"U{word}": bits for word, bits in _SIGNED.items()}
 _KINDS: dict[str, Kind] = {
     "FLOAT": "float",
     "DOUBLE": "float",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from lrm.domain import CsvForm, Domain
 from lrm.privacy.mechanism import TrueCounts
-from lrm.tables.base import Column, check_columns, guarded, load_engine
+from lrm.tables.base import Column, Table, check_columns, guarded, load_engine
 from lrm.tables.count import Count, Wanted, count_of
 from lrm.tables.csv_files import CsvFiles
 from lrm.tables.duckdb_batches import count_batches
@@ -55,23 +55,15 @@ def open_csv(path: str, name: str | None, form: CsvForm) -> DuckDbTable:
     return DuckDbTable(CsvFiles(path, form), name)
 
 
-class DuckDbTable:
+class DuckDbTable(Table):
     """A table that DuckDB reads: see `lrm.tables.open_table`."""
 
     def __init__(self, source: Source, name: str | None = None) -> None:
+        super().__init__(name or source.label)
         self._source = source
-        self._name = name or source.label
 
-    @property
-    def name(self) -> str:
-        """What the table is called."""
-        return self._name
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name!r}>"
-
-    def columns(self) -> tuple[tuple[str, str], ...]:
-        return tuple((column.name, column.type_text) for column in self._source.columns())
+    def _described(self) -> tuple[Column, ...]:
+        return self._source.columns()
 
     def check(self, domain: Domain, requested: Wanted = None) -> None:
         count, needed = self._prepared(domain, requested)

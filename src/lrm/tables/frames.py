@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from lrm.tables import pandas_objects
 from lrm.tables.arrow_columns import column_of
 from lrm.tables.arrow_rows import ArrowRows
 from lrm.tables.base import Column, guarded, load_engine
-from lrm.tables.duckdb_reading import Needed, Read, Reading
+from lrm.tables.duckdb_reading import Needed, Reading, Source
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -26,11 +25,10 @@ def is_frame(value: object) -> bool:
     return home in {"pandas", "polars", "pyarrow"} and type(value).__name__ in frame_types
 
 
-class FrameSource:
+class FrameSource(Source):
     """A frame in memory, or a dataset of Arrow, whose batches are read as they are needed."""
 
     label = "frame"
-    attached = False
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
@@ -52,15 +50,6 @@ class FrameSource:
             return column_of(name, self._types[name])
         except Exception:  # noqa: BLE001 - a type that Arrow does not know
             return Column(name, "a type unknown to Arrow", "other")
-
-    def columns(self, domain: Domain | None = None) -> tuple[Column, ...]:  # noqa: ARG002 - the frame says
-        return self._columns
-
-    def check(self, needed: Sequence[Column], domain: Domain) -> None:
-        """`columns` shows everything that could fail later."""
-
-    def ways(self) -> tuple[Read]:
-        return (self._read,)
 
     def _read(
         self, db: DuckDBPyConnection, domain: Domain, needed: Needed, *, empty: bool

@@ -38,21 +38,11 @@ class JoiningDialect(Dialect):
 
 @dataclass(frozen=True)
 class JoinedRows:
-    """The rows of a table, seen through a domain: columns ``c0``, ``c1`` … and ``person``.
-
-    Parameters
-    ----------
-    dialect
-        The engine's SQL.
-    count
-        What is counted.
-    columns
-        The column of each attribute.
-    """
+    """The rows of a table, seen through a domain: columns ``c0``, ``c1`` … and ``person``."""
 
     dialect: JoiningDialect
     count: Count
-    columns: Sequence[Column]
+    columns: Sequence[Column]  # that of each attribute
 
     @property
     def axes(self) -> Sequence[Axis]:

@@ -13,7 +13,7 @@ from lrm.domain import Bins, Domain, persons
 from lrm.errors import TableError
 from lrm.files.locations import unescaped_password, why_unreachable
 from lrm.privacy.mechanism import TrueCounts
-from lrm.tables.base import Column, check_columns, guarded, load_engine, name_parts
+from lrm.tables.base import Column, Table, check_columns, guarded, load_engine, name_parts
 from lrm.tables.cell_sql import bin_steps
 from lrm.tables.count import Count, Wanted, count_of
 from lrm.tables.dialect import case, sql_code
@@ -70,41 +70,23 @@ def open_source(source: object, name: str | None = None) -> PostgresTable | None
     return PostgresTable(parts._replace(query=rest).geturl(), tables[0], name)
 
 
-class PostgresTable:
-    """A table or view of a PostgreSQL database.
-
-    Parameters
-    ----------
-    url
-        The database.
-    table
-        ``name`` or ``schema.name``.
-    name
-        What to call the table; by default as the database does.
-    """
+class PostgresTable(Table):
+    """A table or view of a PostgreSQL database, ``name`` or ``schema.name``."""
 
     def __init__(self, url: str, table: str, name: str | None = None) -> None:
+        super().__init__(name or table)
         self._driver = load_engine("psycopg", "'psycopg[binary]'")
         self._url = url
         self._relation = ".".join(SQL.name(part) for part in name_parts(table))
-        self._name = name or table
         self._columns = self._within("reading the schema", self._look)
         if not self._columns:
             raise TableError(f"the database has no table {table!r} that this user may see")
 
-    @property
-    def name(self) -> str:
-        """What the table is called."""
-        return self._name
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name!r}>"
-
     def _look(self, db: psycopg.Connection[Any]) -> tuple[Column, ...]:
         return tuple(column_of(*row) for row in db.execute(_COLUMNS, [self._relation]))
 
-    def columns(self) -> tuple[tuple[str, str], ...]:
-        return tuple((column.name, column.type_text) for column in self._columns)
+    def _described(self) -> tuple[Column, ...]:
+        return self._columns
 
     def check(self, domain: Domain, requested: Wanted = None) -> None:
         query = self._query(count_of(domain, requested), empty=True)

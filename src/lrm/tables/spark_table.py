@@ -10,7 +10,7 @@ from lrm.domain import Domain, persons
 from lrm.errors import TableError
 from lrm.files.locations import shown
 from lrm.privacy.mechanism import TrueCounts
-from lrm.tables.base import Column, check_columns, guarded, load_engine, name_parts
+from lrm.tables.base import Column, Table, check_columns, guarded, load_engine, name_parts
 from lrm.tables.cell_sql import bin_steps
 from lrm.tables.count import Count, Wanted, count_of
 from lrm.tables.dialect import case, sql_code
@@ -47,12 +47,12 @@ def open_source(source: object, name: str | None = None) -> SparkTable | None:
     return SparkTable(frame, name or place.partition("?")[0].rstrip("/").rpartition("/")[2])
 
 
-class SparkTable:
+class SparkTable(Table):
     """A Spark frame, with whatever its session makes of it."""
 
     def __init__(self, frame: DataFrame, name: str) -> None:
+        super().__init__(name)
         self._frame = frame
-        self._name = name
         self._columns = tuple(
             column_of(
                 field.name,
@@ -62,16 +62,8 @@ class SparkTable:
             for field in frame.schema.fields
         )
 
-    @property
-    def name(self) -> str:
-        """What the table is called."""
-        return self._name
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name!r}>"
-
-    def columns(self) -> tuple[tuple[str, str], ...]:
-        return tuple((column.name, column.type_text) for column in self._columns)
+    def _described(self) -> tuple[Column, ...]:
+        return self._columns
 
     def check(self, domain: Domain, requested: Wanted = None) -> None:
         count = count_of(domain, requested)
