@@ -198,10 +198,7 @@ def parse_batch(text: str, domain: Domain, source: str = "batch.yaml") -> Worklo
     """
     root = parse(text, source, WorkloadError)
     entries = root.fields({"lrm-batch", "queries"}, set())
-    version = entries["lrm-batch"].integer()
-    if version != VERSION:
-        hint = "; a newer lrm wrote it" if version > VERSION else ""
-        entries["lrm-batch"].fail(f"expected version {VERSION}, not {version}{hint}")
+    entries["lrm-batch"].check_version(VERSION)
     parts: list[Workload] = []
     taken = TakenLabels()
     for number, item in enumerate(entries["queries"].items(), start=1):

@@ -35,6 +35,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -144,6 +145,39 @@ class Attribute(ABC):
         True
         """
         return self.regular + self._special.index(label) if label in self._special else None
+
+
+class NumericAttribute(Attribute):
+    """An attribute whose values are numbers, which may be NaN."""
+
+    numeric: ClassVar[bool] = True
+
+    def cell_of(self, value: object) -> int | None:
+        """Return the cell of ``value``, or None where its row is dropped."""
+        return self.position_of(value)
+
+    def position_of(self, value: object) -> int | None:
+        """Return the cell of ``value``; of numbers by knots, its place among them."""
+        if value is None:
+            return self.special_position("(null)")
+        number = as_number(value)
+        if number is None:
+            return self.special_position("(invalid)")
+        return self.special_position("(nan)") if is_nan(number) else self._position(number)
+
+    @abstractmethod
+    def _position(self, number: Any) -> int | None:
+        """The position of a number that is not NaN, or None where its row is dropped."""
+
+    def special_position(self, label: str) -> int | None:
+        """Return the position of ``(null)``, ``(nan)`` …, if it has a cell."""
+        return self.special_cell(label)
+
+    def _check_increasing(self, what: str, numbers: Iterable[float]) -> None:
+        for low, high in pairwise(numbers):
+            if not low < high:
+                pair = f"{number_text(low)} is followed by {number_text(high)}"
+                raise self._error(f"{what} must be strictly increasing, but {pair}")
 
 
 @dataclass(frozen=True, init=False)
@@ -303,3 +337,8 @@ def as_number(value: object) -> Any:
 def is_nan(value: Any) -> bool:
     """Tell whether a number is NaN, signalling ones of Decimal included."""
     return value.is_nan() if isinstance(value, Decimal) else bool(value != value)  # noqa: PLR0124 - NaN alone differs from itself
+
+
+def number_text(value: float) -> str:
+    """Write a number so that it reads back the same, whole ones without a point."""
+    return str(int(value)) if value.is_integer() and abs(value) < 1e16 else repr(value)

@@ -8,14 +8,14 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from lrm.domain.attributes import Attribute, Rule, as_number, is_nan
+from lrm.domain.attributes import NumericAttribute, Rule, as_number, is_nan, number_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
 @dataclass(frozen=True, init=False)
-class Bins(Attribute):
+class Bins(NumericAttribute):
     """Numbers cut at declared edges into half-open cells ``[edge, next edge)``.
 
     Parameters
@@ -48,7 +48,6 @@ class Bins(Attribute):
     representatives: tuple[float, ...] | None
 
     kind: ClassVar[str] = "bins"
-    numeric: ClassVar[bool] = True
 
     def __init__(  # noqa: PLR0913 - the facts of one attribute
         self,
@@ -100,10 +99,7 @@ class Bins(Attribute):
     def _check_edges(self) -> None:
         if len(self.edges) < 2:
             raise self._error(f"edges must be at least two numbers, not {len(self.edges)}")
-        for low, high in itertools.pairwise(self.edges):
-            if not low < high:
-                pair = f"{number_text(low)} is followed by {number_text(high)}"
-                raise self._error(f"edges must be strictly increasing, but {pair}")
+        self._check_increasing("edges", self.edges)
         if self.edges[0] == math.inf or self.edges[-1] == -math.inf:
             raise self._error("the first edge must be below inf and the last above -inf")
 
@@ -116,21 +112,13 @@ class Bins(Attribute):
         pairs = itertools.pairwise(self.edges)
         return (f"[{number_text(low)}, {number_text(high)})" for low, high in pairs)
 
-    def cell_of(self, value: object) -> int | None:
-        """Return the cell of ``value``, or None where its row is dropped."""
-        if value is None:
-            return self.special_cell("(null)")
-        number = as_number(value)
-        if number is None:
-            return self.special_cell("(invalid)")
-        if is_nan(number):
-            return self.special_cell("(nan)")
-        number = to_float(number)
-        if number < self.edges[0]:
+    def _position(self, number: Any) -> int | None:
+        nearest = to_float(number)
+        if nearest < self.edges[0]:
             return self.special_cell("(below)")
-        if number >= self.edges[-1]:
+        if nearest >= self.edges[-1]:
             return self.special_cell("(above)")
-        return bisect.bisect_right(self.edges, number) - 1
+        return bisect.bisect_right(self.edges, nearest) - 1
 
 
 def _whole(value: int) -> float:
@@ -143,8 +131,3 @@ def to_float(value: Any) -> float:
         return float(value)
     except OverflowError:  # an int beyond float64: larger than every edge
         return math.inf if value > 0 else -math.inf
-
-
-def number_text(value: float) -> str:
-    """Write a number so that it reads back the same, whole ones without a point."""
-    return str(int(value)) if value.is_integer() and abs(value) < 1e16 else repr(value)

@@ -91,10 +91,7 @@ most high, but 0 > -1
     root = parse(text, source, DomainError)
     _refuse_draft(root)
     entries = root.fields({"lrm-domain", "unit", "attributes"}, {"table", "csv", "lookups"})
-    version = entries["lrm-domain"].integer()
-    if version != VERSION:
-        hint = "; a newer lrm wrote it" if version > VERSION else ""
-        entries["lrm-domain"].fail(f"expected version {VERSION}, not {version}{hint}")
+    entries["lrm-domain"].check_version(VERSION)
     table = entries["table"].text() if "table" in entries else None
     attributes = _attributes(entries["attributes"])
     unit = _unit(entries["unit"])

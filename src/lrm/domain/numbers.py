@@ -6,12 +6,19 @@ import bisect
 import itertools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from lrm.domain.attributes import Attribute, Rule, as_number, is_nan
-from lrm.domain.bins import number_text, to_float
+from lrm.domain.attributes import (
+    Attribute,
+    NumericAttribute,
+    Rule,
+    as_number,
+    is_nan,
+    number_text,
+)
+from lrm.domain.bins import to_float
 from lrm.errors import DomainError
 
 if TYPE_CHECKING:
@@ -29,7 +36,7 @@ LARGEST_KNOT = 1e300
 
 
 @dataclass(frozen=True, init=False)
-class Numbers(Attribute):
+class Numbers(NumericAttribute):
     """Numbers whose sums and averages are wanted, declared by a few knots.
 
     A number x between the knots a and b counts as the share ``s/2^20`` of a record at b and
@@ -62,7 +69,6 @@ class Numbers(Attribute):
     knots: tuple[float, ...]
 
     kind: ClassVar[str] = "numbers"
-    numeric: ClassVar[bool] = True
     outside_rules: ClassVar[tuple[str, ...]] = ("clip", "drop")
 
     def __init__(
@@ -85,10 +91,7 @@ class Numbers(Attribute):
         object.__setattr__(self, "knots", tuple(to_float(knot) + 0.0 for knot in declared))
         if not 2 <= len(self.knots) <= MOST_KNOTS:
             raise self._error(f"knots must be 2 to {MOST_KNOTS} numbers, not {len(self.knots)}")
-        for low, high in itertools.pairwise(self.knots):
-            if not low < high:
-                pair = f"{number_text(low)} is followed by {number_text(high)}"
-                raise self._error(f"knots must be strictly increasing, but {pair}")
+        self._check_increasing("knots", self.knots)
         self._check_common()
 
     @property
@@ -147,18 +150,11 @@ class Numbers(Attribute):
             f"a number of {self.name!r} is divided between two knots and has no single cell"
         )
 
-    def position_of(self, value: object) -> int | None:
-        """Return where ``value`` lies among the knots, in units of 2^−20; None if it is dropped.
+    def _position(self, number: Any) -> int | None:
+        """Where a number lies among the knots, in units of 2^−20; None if it is dropped.
 
         A number at share s between knots i and i + 1 has position ``i·2^20 + s``.
         """
-        if value is None:
-            return self.special_position("(null)")
-        number = as_number(value)
-        if number is None:
-            return None
-        if is_nan(number):
-            return self.special_position("(nan)")
         x = to_float(number)
         if not self.knots[0] <= x <= self.knots[-1]:
             if self.outside == "drop":
@@ -174,7 +170,7 @@ class Numbers(Attribute):
         return (place << RECORD_BITS) + share
 
     def special_position(self, label: str) -> int | None:
-        """Return the position of ``(null)`` or ``(nan)``, if it has a cell."""
+        """Return the position of ``(null)`` or ``(nan)``, if it has a cell; others have none."""
         cell = self.special_cell(label)
         return None if cell is None else self.last_position + cell - (self.regular - 1)
 

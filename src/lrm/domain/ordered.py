@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from lrm.domain.attributes import LARGEST_INTEGER, Attribute, Rule, as_number, is_nan
+from lrm.domain.attributes import LARGEST_INTEGER, Attribute, NumericAttribute, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,7 +63,7 @@ class SteppedAttribute(Attribute):
 
 
 @dataclass(frozen=True)
-class Integers(SteppedAttribute):
+class Integers(SteppedAttribute, NumericAttribute):
     """Whole numbers from ``low`` to ``high``, both included.
 
     Parameters
@@ -91,7 +91,6 @@ class Integers(SteppedAttribute):
     width: int = 1
 
     kind: ClassVar[str] = "integers"
-    numeric: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for key in ("low", "high", "width"):
@@ -132,15 +131,7 @@ class Integers(SteppedAttribute):
         pairs = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
         return (str(a) if a == b else f"{a}..{b}" for a, b in pairs)
 
-    def cell_of(self, value: object) -> int | None:
-        """Return the cell of ``value``, or None where its row is dropped."""
-        if value is None:
-            return self.special_cell("(null)")
-        number = as_number(value)
-        if number is None:
-            return self.special_cell("(invalid)")
-        if is_nan(number):
-            return self.special_cell("(nan)")
+    def _position(self, number: Any) -> int | None:
         if abs(number) > LARGEST_INTEGER + 1:  # so that int() never builds Decimal("1e999999")
             number = LARGEST_INTEGER + 1 if number > 0 else -LARGEST_INTEGER - 1
         integer = int(number)

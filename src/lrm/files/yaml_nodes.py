@@ -241,6 +241,13 @@ class Node:
             self.fail(f"expected an integer, not {spell(value)}")
         return value
 
+    def check_version(self, expected: int) -> None:
+        """Refuse another version of the format than the expected one."""
+        version = self.integer()
+        if version != expected:
+            hint = "; a newer lrm wrote it" if version > expected else ""
+            self.fail(f"expected version {expected}, not {version}{hint}")
+
     def number(self) -> float:
         """Return a number."""
         value = self.scalar()

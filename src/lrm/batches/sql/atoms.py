@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from lrm.batches.sql.expr import OPPOSITES, Expr
 from lrm.batches.sql.refusals import refuse
 from lrm.domain import Attribute, Bins, Categories, Dates, Integers, Numbers, SteppedAttribute
-from lrm.domain.bins import number_text
+from lrm.domain.attributes import number_text
 from lrm.errors import SqlError
 
 if TYPE_CHECKING:
@@ -136,19 +136,25 @@ def represented(attribute: Attribute) -> tuple[Floats, Floats, NDArray[np.bool_]
     return values, halves, open_cells
 
 
+def sorted_cells(attribute: Attribute) -> list[int]:
+    """All cells as ORDER BY sorts them; those of values without a place in the order come last."""
+    cells = list(range(attribute.size))
+    if isinstance(attribute, Categories):
+        cells[: attribute.regular] = sorted(
+            range(attribute.regular), key=lambda cell: attribute.values[cell]
+        )
+    below = attribute.special_cell("(below)")
+    return cells if below is None else [below, *(cell for cell in cells if cell != below)]
+
+
 def ordered_cells(attribute: Attribute, node: Expr) -> tuple[list[int], list[int]]:
     """All cells in ascending order, and those of NULL and invalid values, which have no place."""
-    special = {label: attribute.special_cell(label) for label in ("(invalid)", "(null)")}
-    last = [cell for cell in special.values() if cell is not None]
-    regular = list(range(attribute.regular))
-    if isinstance(attribute, Categories):
-        if attribute.special_cell("(other)") is not None:
-            advice = "the place of its cell (other) is not known"
-            raise refuse("window", f"ORDER BY {attribute.name}", advice, node)
-        regular.sort(key=lambda cell: attribute.values[cell])
-    before = [attribute.special_cell("(below)")]
-    after = [attribute.special_cell("(above)"), attribute.special_cell("(nan)")]
-    return [cell for cell in (*before, *regular, *after) if cell is not None], last
+    if attribute.special_cell("(other)") is not None:
+        advice = "the place of its cell (other) is not known"
+        raise refuse("window", f"ORDER BY {attribute.name}", advice, node)
+    special = [attribute.special_cell(label) for label in ("(invalid)", "(null)")]
+    last = [cell for cell in special if cell is not None]
+    return [cell for cell in sorted_cells(attribute) if cell not in last], last
 
 
 Constant = str | bool | Decimal | dt.date
