@@ -66,16 +66,10 @@ def _spinner() -> Any:
 
 
 class ProgressLine:
-    """Takes a solver's steps and shows them on a terminal.
+    """Takes a solver's steps and shows them on a terminal, behind what is being done.
 
-    Parameters
-    ----------
-    label
-        What is being done, in front of the bar.
-    noise
-        Determines the amount in which errors are stated.
-    factor
-        Records that count for one privacy unit, with which errors grow.
+    ``noise`` determines the amount in which errors are stated, and ``factor`` are the records that
+    count for one privacy unit, with which errors grow.
     """
 
     def __init__(self, label: str, noise: "Noise" = "laplace", factor: int = 1) -> None:

@@ -45,22 +45,17 @@ def answer_blocks(
         yield AnswerBlock(start, spans, numbers)
 
 
-def write_answers(
-    release: Release,
-    path: str | os.PathLike[str],
-    confidence: float = 0.95,
-    processed: Floats | None = None,
-) -> None:
+def write_answers(release: Release, path: str | os.PathLike[str], confidence: float) -> None:
     """Write one row per answer as ``.csv`` or ``.parquet``, whole or not at all."""
     kind = PurePath(os.fspath(path)).suffix.lower()
     if kind not in {".csv", ".parquet"}:
         raise UsageError(f"answers are written to a .csv or .parquet file, not {os.fspath(path)!r}")
-    blocks = answer_blocks(release, confidence, processed)
+    blocks = answer_blocks(release, confidence)
     with writing(path) as file:
         if kind == ".csv":
             write_csv(release, file, blocks, confidence)
         else:
-            _write_parquet(release, file, blocks, processed=processed is not None)
+            _write_parquet(release, file, blocks)
 
 
 def write_csv(
@@ -107,15 +102,13 @@ def _quoted(text: str) -> str:
     return text.replace('"', '""')
 
 
-def _write_parquet(
-    release: Release, file: BinaryIO, blocks: Iterator[AnswerBlock], *, processed: bool
-) -> None:
+def _write_parquet(release: Release, file: BinaryIO, blocks: Iterator[AnswerBlock]) -> None:
     import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who ask
     import pyarrow.parquet as pq  # noqa: PLC0415 - same
 
     columns = _label_columns(release)
     grouped = columns.attributes
-    fixed = ("query", *COLUMNS[2:6], *(("processed",) if processed else ()))
+    fixed = ("query", *COLUMNS[2:6])
     titles = [*group_titles(grouped, fixed), *fixed]
     texts = [*(columns.group([], name).type for name in grouped), columns.queries([]).type]
     kinds = texts + [pa.float64()] * (len(fixed) - 1)

@@ -22,10 +22,7 @@ from lrm.maps.linear import Floats
 from lrm.plans import Plan
 from lrm.plans.saving import pack_plan
 from lrm.privacy.budget import Privacy, PureDP
-from lrm.privacy.mechanism import (
-    Measurements,
-    check_calibration,
-)
+from lrm.privacy.mechanism import Measurements, check_calibration
 from lrm.privacy.unit import PrivacyUnit
 from lrm.releases.answer_files import write_answers
 from lrm.releases.concerns import release_concerns
@@ -41,16 +38,7 @@ VERSION = 5
 STATED_ANSWERS = 100_000
 """Answers up to which a file states them next to the measurements that they follow from."""
 
-FACTS = (
-    "software",
-    "simulated",
-    "privacy",
-    "loss",
-    "unit",
-    "noise",
-    "ledger_head",
-    "plan",
-)
+FACTS = ("software", "simulated", "privacy", "loss", "unit", "noise", "ledger_head", "plan")
 """What a release file states."""
 
 
@@ -176,9 +164,25 @@ class Release:
     def shown_numbers(self, start: int, stop: int, confidence: float = 0.95) -> dict[str, Floats]:
         """The columns of `numbers` for the shown answers ``start:stop``.
 
-        Queries that are only inputs of derived answers are left out; derived answers come last.
+        Queries that are only inputs of derived answers are left out; derived answers come last. A
+        quantile has no standard error (NaN); an interval that cannot be bounded has infinite ends.
         """
-        return shown_numbers(self, start, stop, confidence, self._derived_blocks)
+        noisy, held = Noisy(self.rows, self.accuracy), self._derived_blocks
+        parts: list[dict[str, Floats]] = []
+        for derived, first, last in _cut(_pieces(self.plan.workload), start, stop):
+            if derived is None:
+                parts.append(self.numbers(first, last, confidence))
+                continue
+            for low in range(first, last, BLOCK):
+                key = derived, low, min(low + BLOCK, last), confidence
+                if key not in held:
+                    if len(held) >= HELD_BLOCKS:
+                        held.clear()
+                    held[key] = derived_numbers(*key[:3], noisy, confidence)
+                parts.append(held[key])
+        if not parts:
+            return self.numbers(0, 0, confidence)
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def numbers(self, start: int, stop: int, confidence: float = 0.95) -> dict[str, Floats]:
         """Answer, standard error and interval of the queries ``start:stop``, as columns."""
@@ -319,8 +323,24 @@ class Release:
                     place += length
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the release to a file that ``lrm.load_release`` reads."""
-        save_release(self, path)
+        """Write the release to a file that ``lrm.load_release`` reads, whole or not at all."""
+        arrays: dict[str, NDArray[Any]] = {}
+        plan = pack_plan(self.plan, arrays)
+        arrays["noisy-measurements"] = self.noisy_measurements
+        if states_results(self):
+            arrays["answers"] = self.answers
+            arrays["standard-errors"] = self.standard_errors
+        facts = {
+            "software": self.software,
+            "simulated": self.simulated,
+            "privacy": self.privacy.facts,
+            "loss": str(self.loss),
+            "unit": self.unit.facts,
+            "noise": {"distribution": self.distribution, "scale": self.scale.hex()},
+            "ledger_head": self.ledger_head,
+            "plan": plan,
+        }
+        write_archive(path, "release", VERSION, facts, arrays)
 
     def report(self, path: str | os.PathLike[str], confidence: float = 0.95) -> None:
         """Write one HTML page of the release, which needs neither network nor JavaScript.
@@ -377,32 +397,6 @@ def _cut(pieces: Iterator[Piece], start: int, stop: int) -> Iterator[Piece]:
             yield part, first + low - begin, first + high - begin
 
 
-def shown_numbers(
-    release: Release, start: int, stop: int, confidence: float, held: Blocks
-) -> dict[str, Floats]:
-    """Answer, standard error and interval of the shown answers ``start:stop``, as columns.
-
-    Blocks of derived answers are taken from ``held``, and kept there. A quantile has no standard
-    error (NaN); an interval that cannot be bounded has infinite ends.
-    """
-    noisy = Noisy(release.rows, release.accuracy)
-    parts: list[dict[str, Floats]] = []
-    for one, first, last in _cut(_pieces(release.plan.workload), start, stop):
-        if one is None:
-            parts.append(release.numbers(first, last, confidence))
-            continue
-        for low in range(first, last, BLOCK):
-            key = one, low, min(low + BLOCK, last), confidence
-            if key not in held:
-                if len(held) >= HELD_BLOCKS:
-                    held.clear()
-                held[key] = derived_numbers(*key[:3], noisy, confidence)
-            parts.append(held[key])
-    if not parts:
-        return release.numbers(0, 0, confidence)
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-
 def shown_values(release: Release, answers: Floats) -> Floats:
     """All shown values where the linear queries have other answers, such as processed ones."""
     noisy = Noisy(lambda start, stop: answers[start:stop], release.accuracy)
@@ -417,24 +411,3 @@ def shown_values(release: Release, answers: Floats) -> Floats:
 def states_results(release: Release) -> bool:
     """Whether a file states answers and standard errors, which follow from the measurements."""
     return release.plan.workload.shape[0] <= STATED_ANSWERS
-
-
-def save_release(release: Release, path: str | os.PathLike[str]) -> None:
-    """Write ``release`` to ``path``, whole or not at all."""
-    arrays: dict[str, NDArray[Any]] = {}
-    plan = pack_plan(release.plan, arrays)
-    arrays["noisy-measurements"] = release.noisy_measurements
-    if states_results(release):
-        arrays["answers"] = release.answers
-        arrays["standard-errors"] = release.standard_errors
-    facts = {
-        "software": release.software,
-        "simulated": release.simulated,
-        "privacy": release.privacy.facts,
-        "loss": str(release.loss),
-        "unit": release.unit.facts,
-        "noise": {"distribution": release.distribution, "scale": release.scale.hex()},
-        "ledger_head": release.ledger_head,
-        "plan": plan,
-    }
-    write_archive(path, "release", VERSION, facts, arrays)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +31,9 @@ _LABEL = re.compile(r"[^\W\d_][^,;\t]*")
 
 @dataclass(frozen=True)
 class CountsFile:
-    """A file of counts that is there and not yet read: ``lrm.release`` charges the ledger first.
+    """A file of counts that is there and not yet read: ``lrm.release`` charges the ledger first."""
 
-    Parameters
-    ----------
-    path
-        See `read_counts`.
-    """
-
-    path: str | os.PathLike[str]
+    path: str | os.PathLike[str]  # see `read_counts`
 
     def check(self) -> None:
         """Refuse a file that could not be read, without looking into it."""
@@ -79,25 +75,22 @@ def read_counts(path: str | os.PathLike[str]) -> TrueCounts:
     readers = {".csv": _read_csv, ".npy": _read_npy, ".parquet": _read_parquet}
     _check_kind(file)
     data = read_bytes(file, "counts file")
-    values, problem = None, ""
     try:
-        values = readers[file.suffix.lower()](file, data)
-    except (CountsError, FileFormatError):
-        raise
+        return TrueCounts(readers[file.suffix.lower()](file, data))
     except MemoryError:
         problem = f"the counts in {file} do not fit the memory"
-    if values is None:
-        raise FileFormatError(problem)
-    return TrueCounts(values)
+    raise FileFormatError(problem)
+
+
+def _parsed(parse: Callable[[bytes], Any], data: bytes, sentence: str) -> Any:
+    with suppress(FileFormatError, UnicodeDecodeError):
+        return parse(data)
+    raise FileFormatError(sentence)
 
 
 def _read_csv(path: Path, data: bytes) -> list[int]:
-    try:
-        text: str | None = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = None
-    if text is None:
-        raise FileFormatError(f"{path} is not text in UTF-8; save the counts as CSV again")
+    sentence = f"{path} is not text in UTF-8; save the counts as CSV again"
+    text: str = _parsed(partial(str, encoding="utf-8-sig"), data, sentence)
     lines = [line.strip().strip('"') for line in text.splitlines()]
     while lines and not lines[-1]:
         lines.pop()
@@ -123,14 +116,8 @@ def _whole_numbers(path: Path, lines: list[str], first: int) -> Iterable[int]:
 
 
 def _read_npy(path: Path, data: bytes) -> Any:
-    try:
-        array = parse_npy(data)
-    except FileFormatError:
-        array = None
-    if array is None:
-        raise FileFormatError(
-            f"{path} is damaged or does not hold one NumPy array; write it with numpy.save"
-        )
+    sentence = f"{path} is damaged or does not hold one NumPy array; write it with numpy.save"
+    array = _parsed(parse_npy, data, sentence)
     if array.size == 0:
         raise CountsError(f"{path} holds no counts; it needs one whole number for each cell")
     return array
@@ -139,12 +126,8 @@ def _read_npy(path: Path, data: bytes) -> Any:
 def _read_parquet(path: Path, data: bytes) -> Any:
     import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for this kind of file only
 
-    try:
-        table = parse_parquet(data)
-    except FileFormatError:
-        table = None
-    if table is None:
-        raise FileFormatError(f"{path} is damaged or is not a Parquet file; write it again")
+    sentence = f"{path} is damaged or is not a Parquet file; write it again"
+    table = _parsed(parse_parquet, data, sentence)
     if table.num_columns != 1:
         raise CountsError(
             f"{path}: counts must be a single column, but there are {table.num_columns}; "

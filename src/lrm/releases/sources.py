@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from lrm.errors import UsageError
 from lrm.plans import Plan
@@ -14,28 +14,6 @@ from lrm.releases.counts_file import CountsFile
 if TYPE_CHECKING:
     from lrm.domain import Domain
     from lrm.tables import Table
-
-
-class Source(Protocol):
-    """Where the counts of a plan's cells come from."""
-
-    @property
-    def table(self) -> str | None:
-        """Name of the table, if the data have one."""
-        ...
-
-    @property
-    def needs_ledger(self) -> bool:
-        """Whether a release without a ledger must be requested explicitly."""
-        ...
-
-    def check(self) -> None:
-        """Refuse what cannot be counted, by public facts alone: nothing is spent yet."""
-        ...
-
-    def counts(self) -> TrueCounts:
-        """Look at the data; called once the budget is spent."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +26,8 @@ class CountedTable:
     plan: Plan
     opened: Table
     domain: Domain
-    needs_ledger: bool = True
+    # Whether a release without a ledger must be requested explicitly.
+    needs_ledger: ClassVar = True
 
     @property
     def table(self) -> str:
@@ -56,11 +35,11 @@ class CountedTable:
         return self.domain.table or self.opened.name
 
     def check(self) -> None:
-        """Check that the table has the columns that the domain declares."""
+        """Check that the table has the columns that the domain declares: nothing is spent yet."""
         self.opened.check(self.domain, self.plan.measured.tabulations)
 
     def counts(self) -> TrueCounts:
-        """Count the rows of each cell."""
+        """Count the rows of each cell; called once the budget is spent."""
         return self.opened.counts(self.domain, self.plan.measured.tabulations)
 
 
@@ -74,7 +53,7 @@ class GivenCounts:
 
     plan: Plan
     given: Any = field(repr=False)
-    needs_ledger: bool = False
+    needs_ledger: ClassVar = False
 
     @property
     def table(self) -> str | None:
@@ -107,6 +86,10 @@ class GivenCounts:
         regrouped_counts = regrouped(hidden, self.plan.measured.counts_of)
         check_total(regrouped_counts, self.plan.measured)
         return regrouped_counts
+
+
+Source = CountedTable | GivenCounts
+"""Where the counts of a plan's cells come from."""
 
 
 def source_of(plan: Plan, data: Any) -> Source:

@@ -18,7 +18,7 @@ from lrm.spelling import beside, many
 from lrm.views.blocks import Cell, Heading, Table
 from lrm.views.labels import is_time, label_texts
 from lrm.views.verdicts import USABLE, percent, verdict
-from lrm.workload import EXPLICIT_QUERIES, AnswerTable, Column, Statement
+from lrm.workload import EXPLICIT_QUERIES, Column, Statement
 from lrm.workload.layout import Layout, layout_of
 from lrm.workload.statements import spoken_name
 
@@ -26,17 +26,6 @@ MOST_COLUMNS = 20
 """Labels of a column of groups that may stand side by side."""
 
 TOTAL = "total"
-
-
-def answer_table(
-    release: Release, confidence: float, processed: Processed | None = None
-) -> AnswerTable:
-    """Answers, standard errors, intervals; processed answers too where there are some."""
-    table = release.table(confidence)
-    if processed is None:
-        return table
-    values = shown_values(release, processed.answers)
-    return replace(table, numbers={**table.numbers, "processed": values})
 
 
 def statement_tables(
@@ -303,6 +292,14 @@ class StatementTable:
             return max(usual, 0.1 * abs(float(self.numbers["answer"][row, place])))
         return half / 2 if half > FAR_LARGER * 2 * usual else usual
 
+    def rows_by(self, across: int) -> dict[tuple[int, ...], dict[int, int]]:
+        """For the labels of all other columns: the row of each label of one column."""
+        rows: dict[tuple[int, ...], dict[int, int]] = {}
+        for row, codes in enumerate(self.view[1].tolist()):
+            code = codes.pop(across)
+            rows.setdefault(tuple(codes), {})[code] = row
+        return rows
+
     def across(self, most: int) -> int | None:
         """The column whose labels stand side by side; None for a list.
 
@@ -330,15 +327,12 @@ class StatementTable:
         texts = [[*label_texts(column), TOTAL] for column in columns]
         used = sorted(set(codes[:, across].tolist()), key=lambda code: (code < 0, code))
         rest = [k for k in range(len(columns)) if k != across]
-        rows: dict[tuple[int, ...], dict[int, int]] = {}
-        for row, code in enumerate(codes.tolist()):
-            rows.setdefault(tuple(code[k] for k in rest), {})[code[across]] = row
         answers = self.numbers["answer"][:, 0]
         largest = float(np.nanmax(answers, initial=0.0)) or 1.0
         headings = [Heading(columns[k].name, words=True, label=True) for k in rest]
         headings += [Heading(texts[across][code]) for code in used]
         lines = []
-        for codes_of, cells in rows.items():
+        for codes_of, cells in self.rows_by(across).items():
             line = [Cell(texts[k][code]) for k, code in zip(rest, codes_of, strict=True)]
             for code in used:
                 at = cells.get(code)

@@ -34,6 +34,12 @@ def budget_row(budget: Budget) -> tuple[str, ...]:
     return (budget.table, budget.accounting.value, limit, spent, remaining)
 
 
+def budget_lines(budget: Budget) -> Lines:
+    """The same as names and values, and whom it protects."""
+    lines = zip(BUDGET_COLUMNS, budget_row(budget), strict=True)
+    return [*lines, ("protects", budget.unit.words)]
+
+
 def entry_facts(entry: Entry) -> dict[str, Any]:
     """An entry of the history with its exact amount."""
     return {

@@ -79,11 +79,6 @@ def expected_facts(
     return facts
 
 
-def expected_columns(confidence: float) -> tuple[str, ...]:
-    """Titles of what `expected_rows` returns."""
-    return ("derived answer", "standard error", f"{100 * confidence:.4g} % interval")
-
-
 def expected_rows(
     plan: Plan, expected: Accuracy, confidence: float, expect: float | None
 ) -> list[tuple[str, str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from lrm.accuracy import Accuracy
 from lrm.ledger import Budget, Entry
@@ -15,7 +16,7 @@ from lrm.views.answers import grouped_tables, single_numbers, statement_table, u
 from lrm.views.blocks import Block, Document, Facts, Prose, plain_table
 from lrm.views.budgets import BUDGET_COLUMNS, ENTRY_COLUMNS, budget_row, entry_row, preview_lines
 from lrm.views.choices import met_blocks
-from lrm.views.derived import derived_notes, expected_columns, expected_rows
+from lrm.views.derived import derived_notes, expected_rows
 from lrm.views.plans import bound_lines, error_lines, plan_lines, worst_blocks
 from lrm.views.releases import release_lines
 from lrm.views.statement_errors import StatementErrors, error_table, kind_lines, usable_sentence
@@ -34,14 +35,9 @@ def _apart(*groups: Iterable[Block]) -> Document:
     return Document("", first, parts=tuple(Document("", blocks) for blocks in rest))
 
 
-def _said(sentences: Iterable[str]) -> list[Block]:
+def _said(sentences: Iterable[str], kind: Literal["plain", "warning"] = "plain") -> list[Block]:
     texts = tuple(sentences)
-    return [Prose(texts)] if texts else []
-
-
-def _warned(sentences: Iterable[str]) -> list[Block]:
-    texts = tuple(sentences)
-    return [Prose(texts, "warning")] if texts else []
+    return [Prose(texts, kind)] if texts else []
 
 
 def facts_document(pairs: Iterable[tuple[str, str]]) -> Document:
@@ -51,7 +47,7 @@ def facts_document(pairs: Iterable[tuple[str, str]]) -> Document:
 
 def plan_document(plan: Plan, met: Met | None = None, more: Iterable[Block] = ()) -> Document:
     """A plan, with errors at ε = 1 or ρ = 1, and the amount at which it meets its tolerances."""
-    lines = [Facts(tuple(plan_lines(plan))), *_warned(plan.warnings)]
+    lines = [Facts(tuple(plan_lines(plan))), *_said(plan.warnings, "warning")]
     return _apart(lines, [] if met is None else met_blocks(met), tuple(more))
 
 
@@ -87,7 +83,7 @@ def _derived(
     rows = expected_rows(plan, expected, confidence, expect)
     if not rows:
         return []
-    columns = expected_columns(confidence)
+    columns = ("derived answer", "standard error", f"{100 * confidence:.4g} % interval")
     rows_text = "n is that number" if expect is None else f"{number(expect)} rows"
     note = f"largest errors for the rows in a denominator ({rows_text}); see --expect"
     return [
@@ -107,7 +103,7 @@ def preview_document(preview: Preview, confidence: float, limit: int) -> Documen
         [] if several else worst_blocks(plan, accuracy, confidence, limit),
         _derived(plan, accuracy, confidence, None),
         [
-            *_warned(preview.plan.warnings),
+            *_said(preview.plan.warnings, "warning"),
             Prose(("a dry run: nothing was spent, and no row was read",)),
         ],
     )

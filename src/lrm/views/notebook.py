@@ -21,7 +21,7 @@ from lrm.views import html
 from lrm.views.answers import statement_table
 from lrm.views.batches import domain_blocks, query_table
 from lrm.views.blocks import Block, Document, Facts, Prose, plain_table
-from lrm.views.budgets import BUDGET_COLUMNS, budget_row
+from lrm.views.budgets import budget_lines
 from lrm.views.comparisons import comparison_blocks, comparison_facts
 from lrm.views.figures import table_drawing
 from lrm.views.plan_page import plan_page
@@ -130,8 +130,7 @@ def _comparison(result: Comparison) -> Document:
 
 
 def _budget(budget: Budget) -> Document:
-    lines = zip(BUDGET_COLUMNS, budget_row(budget), strict=True)
-    return Document("", (Facts((*lines, ("protects", budget.unit.words))),))
+    return Document("", (Facts(tuple(budget_lines(budget))),))
 
 
 _DOCUMENTS: dict[type, Callable[[Any], Document]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -20,7 +21,7 @@ from lrm.releases.core import VERSION as FILE_VERSION
 from lrm.releases.core import Release, shown_values
 from lrm.releases.postprocess import INTERVALS, Processed
 from lrm.spelling import number
-from lrm.views.answers import answer_table, display_facts
+from lrm.views.answers import display_facts
 from lrm.views.derived import derived_facts
 from lrm.views.plans import Lines, mechanism_words, noise_words
 from lrm.workload import EXPLICIT_QUERIES
@@ -79,7 +80,11 @@ def _answers(
     """One record per answer; None where they are more than one document should hold."""
     if release.plan.workload.shape[0] > EXPLICIT_QUERIES:
         return None
-    return answer_table(release, confidence, processed).facts()
+    table = release.table(confidence)
+    if processed is not None:
+        values = shown_values(release, processed.answers)
+        table = replace(table, numbers={**table.numbers, "processed": values})
+    return table.facts()
 
 
 def export_json(

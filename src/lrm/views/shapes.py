@@ -41,13 +41,14 @@ def _series(table: StatementTable, name: str, rows: Sequence[int | None], place:
 
 def _lines(table: StatementTable, time: int) -> Figure | None:
     """Lines over time with bands: one panel per combination of the other columns."""
-    columns, codes = table.view
+    columns, _ = table.view
     rest = [k for k in range(len(columns)) if k != time]
     texts = [[*label_texts(column), TOTAL] for column in columns]
-    positions: dict[tuple[int, ...], dict[int, int]] = {}
-    for row, code in enumerate(codes.tolist()):
-        if code[time] >= 0:
-            positions.setdefault(tuple(code[k] for k in rest), {})[code[time]] = row
+    timed = {
+        group: {code: row for code, row in rows.items() if code >= 0}
+        for group, rows in table.rows_by(time).items()
+    }
+    positions = {group: rows for group, rows in timed.items() if rows}
     answers = table.layout.answers
     if not positions or len(positions) * len(answers) > MOST_PANELS:
         return None
@@ -78,15 +79,13 @@ def _pyramid(table: StatementTable) -> Figure | None:
     if len(labels) < 4 or not all(label.lstrip("[-")[:1].isdigit() for label in labels):
         return None
     texts = [label_texts(column) for column in columns]
-    sides: dict[int, dict[int, int]] = {}
-    for row, code in enumerate(codes.tolist()):
-        sides.setdefault(code[side], {})[code[1 - side]] = row
+    sides = table.rows_by(1 - side)
     if len(sides) < 2:
         return None
     used = sorted({code for rows in sides.values() for code in rows})
     left, right = (
         _series(table, texts[side][code], [rows.get(k) for k in used], 0)
-        for code, rows in sorted(sides.items())
+        for (code,), rows in sorted(sides.items())
     )
     words = f"{table.statement.title}: {left.name} to the left, {right.name} to the right"
     ages = [texts[1 - side][code] for code in used]

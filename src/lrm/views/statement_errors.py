@@ -25,8 +25,8 @@ from lrm.spelling import many, number
 from lrm.views.blocks import Cell, Figure, Heading, Table
 from lrm.views.charts import step_chart
 from lrm.views.verdicts import USABLE, percent, verdict
-from lrm.workload import Computed, Derived, Statement, Workload, spans_of
-from lrm.workload.layout import count_ranges
+from lrm.workload import Computed, Derived, Statement, Workload
+from lrm.workload.layout import count_ranges, linear_answers
 from lrm.workload.statements import spoken_name
 
 BLOCK = 1 << 20
@@ -117,17 +117,13 @@ def _linear(
     """The linear queries that are answers of a statement: counts, and sums by name."""
     counts: list[Rows] = []
     sums: dict[str, tuple[Kind, int, list[Rows]]] = {}
-    start, stop = statement.rows
-    for span in next(spans_of(batch.labels, [(start, stop)])) if start < stop else ():
-        rows = Rows(start, start + len(span), 1.0)
-        start = rows.stop
-        if span.block.hidden:
-            continue
-        if not statement.answers or batch.is_count(rows.start):  # a matrix has queries of any kind
+    for name, (start, stop), is_count in linear_answers(batch, statement):
+        rows = Rows(start, stop, 1.0)
+        if is_count:
             counts.append(rows)
         else:
-            _, count, known = sums.get(span.block.query, ("sum", 0, []))
-            sums[span.block.query] = "sum", count + len(span), [*known, rows]
+            _, count, known = sums.get(name, ("sum", 0, []))
+            sums[name] = "sum", count + stop - start, [*known, rows]
     return counts, sums
 
 
@@ -215,14 +211,8 @@ class StatementErrors:
     """The errors of all statements of a plan.
 
     Standard errors at two guarantees differ by one factor, which is that of the noise. So the
-    norms of the rows are computed once.
-
-    Parameters
-    ----------
-    plan
-        The plan.
-    ratios
-        The errors of its statements relative to an even split (`Plan.statement_ratios`).
+    norms of the rows are computed once. ``ratios`` are the errors of the statements relative to an
+    even split (`Plan.statement_ratios`).
     """
 
     def __init__(self, plan: Plan, ratios: Floats | None = None) -> None:

@@ -11,7 +11,7 @@ import json
 import math
 import re
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from itertools import groupby
 from typing import Any
@@ -40,7 +40,7 @@ LISTED = 2000
 SLICE = 0.1
 """Seconds of work in one go: a changed domain means that every statement is compiled again."""
 
-_LINE = re.compile(r"(?:\S+ )?line (\d+)(?:, [^:]*)?: ")
+_LINE = re.compile(r"(?:\S+ )?line (\d+)(?:, ([^:]*))?: ")
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,6 @@ class Problem:
 
     line: int
     message: str
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """As values that JSON can hold."""
-        return {"line": self.line, "message": self.message}
 
 
 @dataclass(frozen=True)
@@ -111,12 +106,12 @@ class Outcome:
         problem = self.domain_problem
         return {
             "domain": {
-                "problems": [] if problem is None else [problem.facts],
+                "problems": [] if problem is None else [asdict(problem)],
                 **({} if self.domain is None else domain_facts(self.domain)),
             },
             "batch": {
-                "problems": [entry.facts for entry in self.problems],
-                "warnings": [entry.facts for entry in self.warnings],
+                "problems": list(map(asdict, self.problems)),
+                "warnings": list(map(asdict, self.warnings)),
                 "answers": sum(entry.count for entry in self.statements),
                 "statement_count": len(self.statements),
                 "statements": [entry.facts for entry in self.statements[:LISTED]],
@@ -302,8 +297,7 @@ def _problem(reason: LrmError) -> Problem:
     place = _LINE.match(text)
     if place is None:
         return Problem(1, text)
-    field = re.match(r"(?:\S+ )?line \d+(?:, ([^:]*))?: ", text)
-    named = f"{field[1]}: " if field and field[1] else ""
+    named = f"{place[2]}: " if place[2] else ""
     return Problem(int(place[1]), named + text[place.end() :])
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lrm.ledger import Budget, Entry
 from lrm.spelling import many, number
 from lrm.views.blocks import Cell, Facts, Heading, Numbers, Prose, Table, plain_table
-from lrm.views.budgets import BUDGET_COLUMNS, ENTRY_COLUMNS, budget_row, entry_row
+from lrm.views.budgets import BUDGET_COLUMNS, ENTRY_COLUMNS, budget_lines, budget_row, entry_row
 from lrm.views.html import render
 from lrm.views.statement_errors import StatementError, typical_count
 from lrm.views.verdicts import USABLE, percent, verdict
@@ -186,8 +186,7 @@ def remaining_html(budgets: Sequence[Budget], table: str) -> str:
     """What is left for a table."""
     for budget in budgets:
         if budget.table == table:
-            pairs = [*zip(BUDGET_COLUMNS, budget_row(budget), strict=True)]
-            return render(Facts((*pairs, ("protects", budget.unit.words))))
+            return render(Facts(tuple(budget_lines(budget))))
     if not budgets:
         return render(Prose(("This ledger has no budget yet.",), "note"))
     names = ", ".join(budget.table for budget in budgets[:8])

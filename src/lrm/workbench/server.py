@@ -62,16 +62,9 @@ HEADERS = {
 
 
 class Server(ThreadingHTTPServer):
-    """Listens from its creation on.
+    """Listens from its creation on; port 0 takes a free one.
 
-    Parameters
-    ----------
-    root
-        The folder.
-    port
-        Where to listen; port 0 takes a free one.
-    ledger
-        The ledger that the page offers first.
+    ``root`` is the folder, and ``ledger`` the one that the page offers first.
     """
 
     daemon_threads = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -136,14 +136,28 @@ def _folded(title: str) -> str:
 
 def count_ranges(batch: Workload) -> list[tuple[int, int]]:
     """The answers that are counts, as ranges of linear queries; all queries of a matrix."""
-    ranges = []
-    for table in batch.tables:
-        start, stop = table.rows
-        for span in next(spans_of(batch.labels, [(start, stop)])) if start < stop else ():
-            if not span.block.hidden and (not table.answers or batch.is_count(start)):
-                ranges.append((start, start + len(span)))
-            start += len(span)
-    return ranges
+    return [
+        rows for table in batch.tables for _, rows, counts in linear_answers(batch, table) if counts
+    ]
+
+
+def linear_answers(
+    batch: Workload, statement: Statement
+) -> Iterator[tuple[str, tuple[int, int], bool]]:
+    """The linear queries that are answers of a statement, by the name of their query.
+
+    With each range of them comes whether they are counts; a matrix has queries of any kind.
+    """
+    start = statement.rows[0]
+    for span in _linear_spans(batch, *statement.rows):
+        rows = start, start + len(span)
+        start = rows[1]
+        if not span.block.hidden:
+            yield span.block.query, rows, not statement.answers or batch.is_count(rows[0])
+
+
+def _linear_spans(batch: Workload, start: int, stop: int) -> list[Span]:
+    return next(spans_of(batch.labels, [(start, stop)])) if start < stop else []
 
 
 def layout_of(batch: Workload, statement: Statement, most: int | None = None) -> Layout:
@@ -153,12 +167,11 @@ def layout_of(batch: Workload, statement: Statement, most: int | None = None) ->
     start, stop = statement.rows
     if most is not None:
         stop = min(stop, start + most)
-    spans = next(spans_of(batch.labels, [(start, stop)])) if stop > start else []
+    spans = _linear_spans(batch, start, stop)
     places = [_shown_place(batch, start)]
     for span in spans[:-1]:
         places.append(places[-1] + len(span))
-    before = _shown_place(batch, batch.shape[0])
-    before += sum(answer.label.count for answer in batch.derived[: statement.derived[0]])
+    before = _derived_place(batch, statement)
     for derived_answer in batch.derived[slice(*statement.derived)]:
         spans.append(Span(derived_answer.label, 0, derived_answer.label.count))
         places.append(before)
@@ -169,8 +182,7 @@ def layout_of(batch: Workload, statement: Statement, most: int | None = None) ->
 def statement_labels(batch: Workload, statement: Statement) -> tuple[Labels, list[tuple[int, int]]]:
     """The labels of a statement's answers, and the ranges of their positions among those shown."""
     start, stop = (_shown_place(batch, row) for row in statement.rows)
-    first = _shown_place(batch, batch.shape[0])
-    first += sum(piece.label.count for piece in batch.derived[: statement.derived[0]])
+    first = _derived_place(batch, statement)
     derived_count = sum(piece.label.count for piece in batch.derived[slice(*statement.derived)])
     ranges = [
         piece for piece in ((start, stop), (first, first + derived_count)) if piece[0] < piece[1]
@@ -182,6 +194,12 @@ def statement_labels(batch: Workload, statement: Statement) -> tuple[Labels, lis
 def _shown_place(batch: Workload, row: int) -> int:
     """How many answers are shown before a linear query."""
     return sum(min(stop, row) - start for start, stop in batch.labels.shown_ranges() if start < row)
+
+
+def _derived_place(batch: Workload, statement: Statement) -> int:
+    """How many answers are shown before the derived ones of a statement."""
+    earlier = batch.derived[: statement.derived[0]]
+    return _shown_place(batch, batch.shape[0]) + sum(answer.label.count for answer in earlier)
 
 
 def _list_layout(batch: Workload, statement: Statement, most: int | None) -> Layout:
