@@ -305,14 +305,11 @@ class Compiled:
             if leaf.apart:
                 advice = "write it in the statement itself"
                 raise refuse("window", "OVER in a subquery", advice, leaf.window)
-            sets = self.grouped.sets
-            if len(sets) > 1:
-                way_out = "write one statement per set"
-                raise refuse("window", "OVER beside several grouping sets", way_out, leaf.window)
             by = self.grouped
+            (axes,) = by.sets  # `Select` refuses a window beside several
             there = [bool(blocks) for blocks in by.blocks]
             domain = self.cells.domain
-            leaf_windows[place] = window_of(leaf.window, sets[0], by.keys, by.groups, there, domain)
+            leaf_windows[place] = window_of(leaf.window, axes, by.keys, by.groups, there, domain)
         return leaf_windows
 
     def _tables(self, place: int, group: KeyGroup) -> Sequence[Weighed]:

@@ -71,10 +71,6 @@ class Expr:
             yield node
             waiting.extend(reversed(node.children))
 
-    def find(self, *kinds: type[Expr]) -> Expr | None:
-        """The first part of some kinds, or None."""
-        return next((node for node in self.walk() if isinstance(node, kinds)), None)
-
     def mapped(self, function: Callable[[Expr], Expr | None]) -> Expr:
         """Replace parts from the outside in: None of ``function`` means to look inside."""
         replacement = function(self)
@@ -334,11 +330,6 @@ class Window(Expr):
     frame: Frame | None = None
     parts = ("args", "partition", "order")
 
-    @property
-    def is_rank(self) -> bool:
-        """Whether it numbers the groups by answers, rather than adding up answers."""
-        return self.name in RANKS
-
 
 @dataclass(frozen=True)
 class GroupCount(Expr):
@@ -362,6 +353,11 @@ class Apart(Unary):
 def is_constant(node: Expr) -> bool:
     """Whether a node is a literal."""
     return isinstance(node, Number | Text | Boolean | Null)
+
+
+def is_rank(node: Expr) -> bool:
+    """Whether a node is a window that numbers the groups by answers, rather than adding them up."""
+    return isinstance(node, Window) and node.name in RANKS
 
 
 def conjuncts(node: Expr | None) -> tuple[Expr, ...]:

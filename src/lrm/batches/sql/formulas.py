@@ -268,7 +268,7 @@ def _apart(node: ir.Apart, formula: Asked) -> Steps:
 
 def _window(node: ir.Window, formula: Asked) -> Steps:
     """A sum over groups, ``SUM(COUNT(*)) OVER (…)``, or an answer of another group."""
-    if node.is_rank:
+    if ir.is_rank(node):
         advice = "select it by itself; it numbers the noisy answers that are displayed"
         raise refuse("window", f"{node.name}() within a formula", advice, node)
     if formula.window is not None:

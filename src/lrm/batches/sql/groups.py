@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lrm.batches.sql import expr as ir
-from lrm.batches.sql.atoms import TRUE
+from lrm.batches.sql.atoms import TRUE, sorted_cells
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.refusals import refuse
 from lrm.batches.sql.render import shown
@@ -34,7 +34,6 @@ from lrm.batches.sql.tables import (
 )
 from lrm.batches.sql.windows import KeyGroup
 from lrm.batches.terms import Rows
-from lrm.domain import Attribute, Categories
 from lrm.domain.lookups import label_text
 from lrm.errors import SqlError
 from lrm.workload import Column, Kind
@@ -227,7 +226,8 @@ def group_columns(
             columns[key] = _computed(name, node, {row[place] for row in values.distinct})
     for key, (axis, other_name) in known.items():
         attribute = cells.domain.attributes[axis]
-        columns[key] = Column.of(attribute, other_name), ascending(attribute)
+        labels = tuple(attribute.labels[cell] for cell in sorted_cells(attribute))
+        columns[key] = Column.of(attribute, other_name), labels
     return columns
 
 
@@ -320,14 +320,3 @@ def _rows(block: _Inside, cells: Cells) -> tuple[Rows, ...]:
         indices = np.flatnonzero(cells.over_cells(inside, axis))
         rows.append(Rows.single(axis, indices, cells.domain.attributes[axis].labels))
     return tuple(rows)
-
-
-def ascending(attribute: Attribute) -> tuple[str, ...]:
-    """The labels of an attribute's cells as ORDER BY sorts them; those of NULL are separate."""
-    labels = attribute.labels
-    regular: list[Any] = list(zip(labels, range(attribute.regular), strict=False))
-    if isinstance(attribute, Categories):
-        regular.sort(key=lambda label_pair: attribute.values[label_pair[1]])
-    below = [label for label in labels[attribute.regular :] if label == "(below)"]
-    after = [label for label in labels[attribute.regular :] if label != "(below)"]
-    return (*below, *(label for label, _ in regular), *after)

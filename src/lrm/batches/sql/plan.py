@@ -312,15 +312,13 @@ def total_label(node: Expr) -> tuple[Expr, str] | None:
 
 def has_rank(node: Expr) -> bool:
     """Whether an expression has a window that numbers groups."""
-    return node.has(ir.Window) and any(
-        isinstance(descendant, ir.Window) and descendant.is_rank for descendant in node.walk()
-    )
+    return node.has(ir.Window) and any(map(ir.is_rank, node.walk()))
 
 
 def has_window(node: Expr) -> bool:
     """Whether an expression has a window that adds up answers, or takes those of other groups."""
     return node.has(ir.Window) and any(
-        isinstance(descendant, ir.Window) and not descendant.is_rank for descendant in node.walk()
+        isinstance(part, ir.Window) and not ir.is_rank(part) for part in node.walk()
     )
 
 

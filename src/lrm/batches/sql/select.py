@@ -27,7 +27,7 @@ from lrm.batches.sql.groups import (
     note_groups,
 )
 from lrm.batches.sql.inputs import DerivedAnswer, QuantileAnswer
-from lrm.batches.sql.plan import Answers, UnionAll, total_label
+from lrm.batches.sql.plan import Answers, UnionAll, has_rank, total_label
 from lrm.batches.sql.refusals import AGGREGATES, fail, refuse
 from lrm.batches.sql.render import shown
 from lrm.batches.sql.statistics import Asked, Leaf, Size
@@ -110,7 +110,7 @@ class Select:
         split_up = [
             (name, asked(node, partial(middle, cells=cells)))
             for name, node in self.named.items()
-            if not (isinstance(node, ir.Window) and node.is_rank)
+            if not ir.is_rank(node)
         ]
         leaves = [leaf for _, answer in split_up for leaf in answer.leaves]
         windows = [leaf.window for leaf in leaves if leaf.window is not None]
@@ -187,7 +187,7 @@ class Select:
         keys = [*(key for rank in self.ranks for key in rank.order), *self.normal.order]
         compared += [key.this for key in keys if key.has(ir.Aggregate)]
         for node in compared:
-            if node not in self.named.values() and not _is_rank(node):
+            if node not in self.named.values() and not ir.is_rank(node):
                 self.named[f"{query}.sort{len(set(self.named.values())) + 1}"] = node
         for rank in self.ranks:
             if rank not in self.named.values():
@@ -295,10 +295,6 @@ def _rank(node: ir.Window, names: Mapping[Expr, str], groups: Groups) -> Rank:
     )
 
 
-def _is_rank(node: Expr) -> bool:
-    return isinstance(node, ir.Window) and node.is_rank
-
-
 def _ranks(answers: Answers) -> list[ir.Window]:
     """The ranks of a statement; each must stand by itself."""
     places = [element.expr for element in answers.items] + [
@@ -311,9 +307,9 @@ def _ranks(answers: Answers) -> list[ir.Window]:
     places += [node for clause in compared for node, _, _ in clause]
     ranks: dict[ir.Window, None] = {}
     for node in places:
-        if isinstance(node, ir.Window) and node.is_rank:
+        if isinstance(node, ir.Window) and ir.is_rank(node):
             ranks[node] = None
-        elif any(_is_rank(element) for element in node.walk()):
+        elif has_rank(node):
             advice = "select it by itself; it numbers the noisy answers that are displayed"
             raise refuse("window", f"a rank within {shown(node)}", advice, node)
     return list(ranks)

@@ -252,7 +252,7 @@ def _sides(node: Expr, cells: Cells, moment: Moment) -> tuple[float, Expr, Expr]
         return None
     if read[0] & read[1] or (step == "*" and all(_by_knots(axes, cells) for axes in read)):
         return None
-    dates = [_is_day(side, cells) for side in sides]
+    dates = [_day_column(side, cells) is not None for side in sides]
     if (any(dates) or step == "days") and not (all(dates) and step in {"-", "days"}):
         return None
     return {"+": 1.0, "*": 0.0}.get(step, -1.0), *sides
@@ -292,23 +292,21 @@ def _scale(node: Expr) -> tuple[float, Expr]:
             return by, node
 
 
-def _is_day(node: Expr, cells: Cells) -> bool:
-    """Whether an expression is a column of single days."""
-    if not isinstance(node, ir.Attribute):
-        return False
-    attribute = cells.domain.attributes[node.axis]
-    return isinstance(attribute, Dates) and bool(np.all(attribute.starts == attribute.ends))
+def _day_column(node: Expr, cells: Cells) -> tuple[int, Dates] | None:
+    """The place and the attribute of a column of single days; None for any other expression."""
+    axis = node.axis if isinstance(node, ir.Attribute) else None
+    attribute = None if axis is None else cells.domain.attributes[axis]
+    if axis is None or not isinstance(attribute, Dates):
+        return None
+    return (axis, attribute) if np.array_equal(attribute.starts, attribute.ends) else None
 
 
 def _days(node: Expr, first: Expr, cells: Cells, moment: Moment) -> Weights | None:
     """The days of a column of dates since the first that ``first`` declares; None for others."""
-    if not _is_day(node, cells):
+    column, origin = _day_column(node, cells), _day_column(first, cells)
+    if column is None or origin is None:  # both are such columns, or none
         return None
-    assert isinstance(node, ir.Attribute)  # noqa: S101 - just asked
-    assert isinstance(first, ir.Attribute)  # noqa: S101 - both are or none
-    attribute, other = (cells.domain.attributes[column.axis] for column in (node, first))
-    assert isinstance(attribute, Dates)  # noqa: S101 - just asked
-    assert isinstance(other, Dates)  # noqa: S101 - both are or none
+    (axis, attribute), (_, other) = column, origin
     null = attribute.special_cell("(null)")
     special = np.arange(attribute.size) >= attribute.regular
     days = np.zeros(attribute.size)
@@ -316,8 +314,8 @@ def _days(node: Expr, first: Expr, cells: Cells, moment: Moment) -> Weights | No
     days[: attribute.regular] = _measured(since, moment)
     unknown = special & (np.arange(attribute.size) != (-1 if null is None else null))
     if unknown.any():
-        cells.cuts.append(Cut(node, f"{shown(node)} has no day on", node.axis, unknown))
-    table, cut = cells.spread(days, node.axis), cells.spread(unknown, node.axis)
+        cells.cuts.append(Cut(node, f"{shown(node)} has no day on", axis, unknown))
+    table, cut = cells.spread(days, axis), cells.spread(unknown, axis)
     return (Summand(1.0, (Weighed(table.axes, table.values, cut.values),)),)
 
 

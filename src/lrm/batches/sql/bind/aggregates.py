@@ -29,23 +29,12 @@ _QUANTILES: dict[type[exp.Expr], str] = {
     exp.Quantile: "QUANTILE_DISC",
     exp.ApproxQuantile: "QUANTILE_CONT",
 }
-_RANKS: dict[type[exp.Expr], str] = {
-    exp.Rank: "RANK",
-    exp.DenseRank: "DENSE_RANK",
-    exp.RowNumber: "ROW_NUMBER",
-    exp.PercentRank: "PERCENT_RANK",
-    exp.CumeDist: "CUME_DIST",
-    exp.Ntile: "NTILE",
-}
+_RANKS = {exp.FUNCTION_BY_NAME[name]: name for name in ir.RANKS}
 """Window functions that number the groups."""
 
-_WINDOWS: dict[type[exp.Expr], str] = {
-    exp.Sum: "SUM",
-    exp.Avg: "AVG",
-    exp.Lag: "LAG",
-    exp.Lead: "LEAD",
-    exp.FirstValue: "FIRST_VALUE",
-    exp.LastValue: "LAST_VALUE",
+_WINDOWS = {
+    exp.FUNCTION_BY_NAME[name]: name
+    for name in ("SUM", "AVG", "LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE")
 }
 """Window functions that add up answers, or take those of other groups."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlglot import exp
@@ -136,10 +136,5 @@ def alias_of(node: exp.Expr) -> str:
 
 def moved_to(node: Expr, at: int | None) -> Expr:
     """An expression that is written elsewhere, at the place of the name that stands for it."""
-    if isinstance(node, ir.Attribute):
-        return ir.Attribute(node.axis, node.name, at=at)
-    if isinstance(node, ir.Column):
-        return ir.Column(node.table, node.name, at=at)
-    if isinstance(node, ir.LookedUp):
-        return ir.LookedUp(node.key, node.lookup, node.column, at=at)
-    return node
+    named = isinstance(node, ir.Attribute | ir.Column | ir.LookedUp)
+    return replace(node, at=at) if named else node

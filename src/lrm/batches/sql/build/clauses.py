@@ -165,7 +165,9 @@ class Clauses:
                 continue
             columns = source.columns
             if source.kind == "lookup":
-                columns = {key: column for key, column in columns.items() if _is_own(column)}
+                columns = {
+                    k: column for k, column in columns.items() if type(column) is ir.LookedUp
+                }
             items += [rel.Item(column, None, name_of(column)) for column in columns.values()]
         if not items:
             raise self.scope.unknown(node)
@@ -356,10 +358,6 @@ def name_of(node: Expr) -> str:
     if isinstance(node, ir.Attribute | ir.Column):
         return node.name
     return node.column if isinstance(node, ir.LookedUp) else ""
-
-
-def _is_own(node: Expr) -> bool:
-    return isinstance(node, ir.LookedUp)
 
 
 def _is_answer(node: Expr) -> bool:

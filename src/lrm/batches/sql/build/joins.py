@@ -298,8 +298,7 @@ class From:
             )
         source = source or (self.sources[0] if self.sources else Source("", {}))
         if source.kind == "lookup":
-            lookup = next(candidate for candidate in self.sources if candidate is source)
-            names = ", ".join(lookup.columns)
+            names = ", ".join(source.columns)
             sentence = f"lookup {source.alias!r} has no column {name!r}; its columns are {names}"
         elif source.kind == "sub-select":
             names = ", ".join(source.columns)

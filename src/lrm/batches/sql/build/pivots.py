@@ -23,10 +23,7 @@ def unpivoted(node: exp.Expr, columns: list[str]) -> exp.Expr:
     fields = pivot.args.get("fields") or []
     if any(type(expression) is not exp.In or not expression.expressions for expression in fields):
         raise refuse("clause", "PIVOT without listed values", _ADVICE, at=place(node))
-    values = [
-        [(expression.this, _value(value)) for value in expression.expressions]
-        for expression in fields
-    ]
+    values = [_listed(expression) for expression in fields]
     read = {folded(expression.name) for expression in pivot.find_all(exp.Column)}
     group_names = [name for name in columns if name and folded(name) not in read]
     groups = [exp.column(name, quoted=True) for name in group_names]
@@ -48,7 +45,7 @@ def pivot_statement(node: exp.Expr, domain: Domain) -> exp.Expr:
     values: list[list[tuple[exp.Expr, exp.Expr]]] = []
     for expression in node.expressions:
         if type(expression) is exp.In and expression.expressions:
-            values.append([(expression.this, _value(value)) for value in expression.expressions])
+            values.append(_listed(expression))
             continue
         names = {folded(name): name for name in domain.names}
         name = names.get(folded(expression.name)) if type(expression) is exp.Column else None
@@ -68,9 +65,10 @@ def pivot_statement(node: exp.Expr, domain: Domain) -> exp.Expr:
     return select
 
 
-def _value(node: exp.Expr) -> exp.Expr:
-    value: exp.Expr = node.this if type(node) is exp.PivotAlias else node
-    return value
+def _listed(node: exp.Expr) -> list[tuple[exp.Expr, exp.Expr]]:
+    """The column of ``a IN (1, 2 AS b)`` with each of its values."""
+    values = (value.this if type(value) is exp.PivotAlias else value for value in node.expressions)
+    return [(node.this, value) for value in values]
 
 
 def _answers(
