@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from lrm.errors import UsageError
 from lrm.files.csv_cells import csv_cell, csv_document
@@ -22,19 +21,10 @@ COLUMNS = ("name", "query", "answer", "standard_error", "low", "high", "confiden
 """Columns of the CSV in addition to those of groups; the last where answers were processed."""
 
 
-@dataclass(frozen=True, eq=False)
-class AnswerBlock:
-    """Some consecutive answers of a release: their labels, and columns of numbers by name."""
-
-    start: int
-    spans: Sequence[Span]
-    numbers: dict[str, Floats]
-
-
-def answer_blocks(
+def _blocks(
     release: Release, confidence: float, processed: Floats | None = None
-) -> Iterator[AnswerBlock]:
-    """Yield all shown answers with their labels, standard errors and intervals, in order."""
+) -> Iterator[tuple[Sequence[Span], dict[str, Floats]]]:
+    """Yield all shown answers, in order: labels, and columns of numbers by name."""
     ranges = list(release.shown_blocks())
     for (start, stop), spans in zip(
         ranges, spans_of(release.plan.workload.shown, ranges), strict=True
@@ -42,7 +32,7 @@ def answer_blocks(
         numbers = release.shown_numbers(start, stop, confidence)
         if processed is not None:
             numbers["processed"] = processed[start:stop]
-        yield AnswerBlock(start, spans, numbers)
+        yield spans, numbers
 
 
 def write_answers(release: Release, path: str | os.PathLike[str], confidence: float) -> None:
@@ -50,16 +40,14 @@ def write_answers(release: Release, path: str | os.PathLike[str], confidence: fl
     kind = PurePath(os.fspath(path)).suffix.lower()
     if kind not in {".csv", ".parquet"}:
         raise UsageError(f"answers are written to a .csv or .parquet file, not {os.fspath(path)!r}")
-    blocks = answer_blocks(release, confidence)
-    with writing(path) as file:
-        if kind == ".csv":
-            write_csv(release, file, blocks, confidence)
-        else:
-            _write_parquet(release, file, blocks)
+    (write_csv if kind == ".csv" else _write_parquet)(release, path, confidence)
 
 
 def write_csv(
-    release: Release, file: BinaryIO, blocks: Iterator[AnswerBlock], confidence: float
+    release: Release,
+    path: str | os.PathLike[str],
+    confidence: float,
+    processed: Floats | None = None,
 ) -> None:
     """Write answers as CSV: name, query, groups, answer, standard error, interval."""
     import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who ask
@@ -67,22 +55,17 @@ def write_csv(
 
     columns = _label_columns(release, csv_cell)
     grouped = columns.attributes
-    for number, block in enumerate(blocks):
-        if number == 0:
-            titles = group_titles(grouped, COLUMNS)
-            header = [*COLUMNS[:2], *titles, *COLUMNS[2 : 3 + len(block.numbers)]]
-            file.write(csv_document([header]).encode())
-        texts: list[Any] = [
-            columns.names(block.spans, _quoted),
-            columns.queries(block.spans).dictionary_decode(),
-        ]
-        texts += [
-            columns.group_texts(block.spans, attribute).fill_null("") for attribute in grouped
-        ]
-        numbers = [_spelt(column) for column in block.numbers.values()]
-        numbers.insert(4, pa.scalar(repr(float(confidence))))
-        rows = pc.binary_join_element_wise(*texts, *numbers, ",")
-        file.write(("\n".join(rows.to_pylist()) + "\n").encode())
+    titles = COLUMNS if processed is not None else COLUMNS[:-1]
+    header = [*titles[:2], *group_titles(grouped, COLUMNS), *titles[2:]]
+    with writing(path) as file:
+        file.write(csv_document([header]).encode())
+        for spans, numbers in _blocks(release, confidence, processed):
+            texts = [columns.names(spans, _quoted), columns.queries(spans).dictionary_decode()]
+            texts += [columns.group_texts(spans, attribute).fill_null("") for attribute in grouped]
+            spelt = [_spelt(column) for column in numbers.values()]
+            spelt.insert(4, pa.scalar(repr(float(confidence))))
+            rows = pc.binary_join_element_wise(*texts, *spelt, ",")
+            file.write(("\n".join(rows.to_pylist()) + "\n").encode())
 
 
 def _label_columns(release: Release, spell: Callable[[str], str] = str) -> LabelColumns:
@@ -102,7 +85,7 @@ def _quoted(text: str) -> str:
     return text.replace('"', '""')
 
 
-def _write_parquet(release: Release, file: BinaryIO, blocks: Iterator[AnswerBlock]) -> None:
+def _write_parquet(release: Release, path: str | os.PathLike[str], confidence: float) -> None:
     import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who ask
     import pyarrow.parquet as pq  # noqa: PLC0415 - same
 
@@ -113,8 +96,8 @@ def _write_parquet(release: Release, file: BinaryIO, blocks: Iterator[AnswerBloc
     texts = [*(columns.group([], name).type for name in grouped), columns.queries([]).type]
     kinds = texts + [pa.float64()] * (len(fixed) - 1)
     schema = pa.schema(list(zip(titles, kinds, strict=True)), release.stated)
-    with pq.ParquetWriter(file, schema) as writer:
-        for block in blocks:
-            block_columns = [columns.group(block.spans, attribute) for attribute in grouped]
-            block_columns += [columns.queries(block.spans), *map(pa.array, block.numbers.values())]
+    with writing(path) as file, pq.ParquetWriter(file, schema) as writer:
+        for spans, numbers in _blocks(release, confidence):
+            block_columns = [columns.group(spans, attribute) for attribute in grouped]
+            block_columns += [columns.queries(spans), *map(pa.array, numbers.values())]
             writer.write_table(pa.table(block_columns, schema=schema))

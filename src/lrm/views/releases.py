@@ -13,10 +13,10 @@ import numpy as np
 from lrm.domain.file import domain_text
 from lrm.exact.groups import MeasuredGroup
 from lrm.exact.integers import CellBasis, IntegerBasis
-from lrm.files.writing import write_text, writing
+from lrm.files.writing import write_text
 from lrm.maps.linear import LinearMap
 from lrm.privacy.budget import NOT_PROMISED, PureDP, zcdp_of
-from lrm.releases.answer_files import answer_blocks, write_csv
+from lrm.releases.answer_files import write_csv
 from lrm.releases.core import VERSION as FILE_VERSION
 from lrm.releases.core import Release, shown_values
 from lrm.releases.postprocess import INTERVALS, Processed
@@ -109,8 +109,7 @@ def export_csv(
 ) -> None:
     """Write one row per answer: name, query, group, answer, standard error, interval."""
     answers = None if processed is None else shown_values(release, processed.answers)
-    with writing(path) as file:
-        write_csv(release, file, answer_blocks(release, confidence, answers), confidence)
+    write_csv(release, path, confidence, answers)
 
 
 def release_lines(release: Release) -> Lines:
