@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from lrm.domain.file import domain_text, parse_domain
 from lrm.errors import DomainError, TableError
 from lrm.privacy.unit import PrivacyUnit
 from lrm.tables import csv_lines, open_table
-from lrm.tables.csv_fields import Marks, split_block, split_line
+from lrm.tables.csv_fields import Marks, split_block
 from lrm.tables.csv_lines import UNREADABLE, line_blocks, to_utf8
 
 COMMA = Marks(b",", b'"')
@@ -25,6 +26,23 @@ PLAIN = Marks(b";", None)
 
 AWKWARD = st.lists(st.sampled_from([b'"', b'""', b",", b";", b"\r", b"\0", b"a", b"\xc3\xa9", b""]))
 LINES = st.lists(AWKWARD.map(b"".join), max_size=12)
+
+
+def split_line(line, marks):
+    """The fields of a line by the grammar itself; None where it does not have this form."""
+    if marks.quote is None:
+        return [field or None for field in line.split(marks.delimiter)]
+    grammar = re.compile(rb'"((?:[^"]|"")*)"|([^,"]*)'.replace(b",", marks.delimiter))
+    fields, place = [], 0
+    while True:
+        field = grammar.match(line, place)
+        quoted, plain = field.groups()
+        fields.append(plain or None if quoted is None else quoted.replace(b'""', b'"'))
+        if field.end() == len(line):
+            return fields
+        if not line.startswith(marks.delimiter, field.end()):
+            return None
+        place = field.end() + 1
 
 
 def rows_one_by_one(lines, marks, width):

@@ -15,8 +15,7 @@ nothing depends on another line.
 In a line of this form each field has an even number of quotes, and a delimiter is inside quotes
 exactly where an odd number of quotes precede it in its line. So delimiters preceded by an even
 number cut the line, and the pieces are then checked against the grammar one by one. This needs no
-automaton, and NumPy does it for all lines of a block: `split_block`. `split_line` is the same for
-one line in plain Python.
+automaton, and NumPy does it for all lines of a block.
 """
 
 from __future__ import annotations
@@ -54,47 +53,20 @@ class Marks:
     quote: bytes | None
 
 
-def split_line(line: bytes, marks: Marks) -> list[bytes | None] | None:
-    """Return the fields of a line in UTF-8: None for one with nothing in it.
-
-    Returns None for a line that is not of the form above.
+def fields_of(line: bytes, marks: Marks) -> list[str | None] | None:
+    """The fields of one line in UTF-8 that can be read; None for any other line.
 
     Examples
     --------
-    >>> split_line(b'a,"b ""c"", d",,""', Marks(b",", b'"'))
-    [b'a', b'b "c", d', None, b'']
-    >>> split_line(b'a,he said "b"', Marks(b",", b'"')) is None
+    >>> fields_of(b'a,"b ""c"", d",,""', Marks(b",", b'"'))
+    ['a', 'b "c", d', None, '']
+    >>> fields_of(b'a,he said "b"', Marks(b",", b'"')) is None
     True
     """
-    quote = marks.quote
-    pieces = line.split(marks.delimiter)
-    if quote is None or quote not in line:
-        return [piece or None for piece in pieces]
-    fields: list[bytes | None] = []
-    begun: list[bytes] = []
-    for piece in pieces:
-        begun.append(piece)
-        field = marks.delimiter.join(begun)
-        if field.count(quote) % 2:
-            continue
-        begun = []
-        if quote not in field:
-            fields.append(field or None)
-        elif is_quoted(field, quote):
-            fields.append(field[1:-1].replace(quote * 2, quote))
-        else:
-            return None
-    return None if begun else fields
-
-
-def is_quoted(field: bytes, quote: bytes) -> bool:
-    """Whether a field is quoted, and all quotes inside are doubled."""
-    return (
-        len(field) >= 2
-        and field.startswith(quote)
-        and field.endswith(quote)
-        and quote not in field[1:-1].replace(quote * 2, b"")
-    )
+    block = line + b"\n"
+    width = int(_Lines.of(block, marks).feeds[0]) + 1
+    fields = [column[0].as_py() for column in split_block(block, marks, width, range(width))]
+    return None if UNREADABLE.decode() in fields else fields
 
 
 def split_block(
@@ -211,8 +183,18 @@ class _Lines:
         ends = (self.data[start] == mark) & (self.data[stop - 1] == mark) & (stop - start > 1)
         good = (count == 0) | ((count > 0) & ends)
         for row in np.flatnonzero(good & (count > 2)).tolist():
-            good[row] = is_quoted(self.block[start[row] : stop[row]], self.quote)
+            good[row] = _is_quoted(self.block[start[row] : stop[row]], self.quote)
         return np.asarray(good)
+
+
+def _is_quoted(field: bytes, quote: bytes) -> bool:
+    """Whether a field is quoted, and all quotes inside are doubled."""
+    return (
+        len(field) >= 2
+        and field.startswith(quote)
+        and field.endswith(quote)
+        and quote not in field[1:-1].replace(quote * 2, b"")
+    )
 
 
 def _column(lines: _Lines, proper: Positions, width: int, place: int, bad: int) -> pa.StringArray:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from lrm.domain import CsvForm, Domain
 from lrm.errors import TableError
 from lrm.tables.base import Column, guarded, load_engine
-from lrm.tables.csv_fields import Marks, split_block, split_line
+from lrm.tables.csv_fields import Marks, fields_of, split_block
 from lrm.tables.csv_lines import UNREADABLE, line_blocks, to_utf8
 from lrm.tables.duckdb_reading import Needed, Reading, Source, reading_of
 from lrm.tables.duckdb_sources import files_of
@@ -139,13 +139,13 @@ def _header(file: str, form: CsvForm) -> tuple[str, ...]:
         raise TableError(
             f"the header of {file!r} contains a carriage return; lines must end with a line feed"
         )
-    fields = None if UNREADABLE in line else split_line(line, _marks(form, file))
+    fields = None if UNREADABLE in line else fields_of(line, _marks(form, file))
     if fields is None:
         raise TableError(
             f"the header of {file!r} is not {form.encoding} text with fields in the declared form; "
             "declare delimiter, quote and encoding under csv in the domain"
         )
-    header = tuple("" if field is None else field.decode() for field in fields)
+    header = tuple(field or "" for field in fields)
     if not line:
         raise TableError(f"the header of {file!r} is empty; name each column once")
     places: dict[str, int] = {}

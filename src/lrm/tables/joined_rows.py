@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from lrm.domain import Bins
 from lrm.tables.axes import Axis
@@ -57,6 +58,7 @@ class JoinedRows:
             listed.append(f"{self.dialect.as_person(name(person.name), person)} AS person")
         return listed
 
+    @cached_property
     def joins(self) -> dict[int, CategoryKeys]:
         """Lists to be joined as ``keys0(value, code)`` …, by the place of their attribute."""
         keys_by_place = {
@@ -175,9 +177,9 @@ class JoinedRows:
         entry = self.dialect.as_bigint(f"({entry})")
         return f"CASE WHEN {' AND '.join(tests)} THEN {entry} END" if tests else entry
 
-    def joined(self, places: Sequence[int]) -> dict[int, str]:
+    def joined(self) -> dict[int, str]:
         """The classes that joins with ``keys0`` … have found, as SQL."""
         return {
             place: joined_categories(self.axes[place], f"c{place}", f"keys{place}.code")
-            for place in places
+            for place in self.joins
         }

@@ -113,15 +113,16 @@ class PostgresTable(Table):
         needed = check_columns(self.name, domain, self._columns)
         rows = JoinedRows(SQL, count, [needed[name] for name in domain.names])
         person = None if domain.unit.column is None else needed[domain.unit.column]
-        joins, known_classes = "", {place: self._wide(rows, place) for place in _by_bisection(rows)}
-        for place, keys in rows.joins().items():
+        known_classes = {place: self._wide(rows, place) for place in _by_bisection(rows)}
+        known_classes |= rows.joined()
+        joins = ""
+        for place, keys in rows.joins.items():
             values = ", ".join(literal for literal, _ in keys.pairs)
             codes = ", ".join(str(code) for _, code in keys.pairs)
             joins += (
                 f" LEFT JOIN unnest(ARRAY[{values}], ARRAY[{codes}]) "
                 f"AS keys{place}(value, code) ON keys{place}.value = {keys.value}"
             )
-            known_classes |= rows.joined([place])
         selected = ", ".join(rows.selected(person))
         listed = ", ".join([*rows.words(known_classes), *(["person"] if person else [])])
         rows_read = f"SELECT {selected} FROM {self._relation}{' LIMIT 0' if empty else ''}"  # noqa: S608

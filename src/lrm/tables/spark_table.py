@@ -93,7 +93,7 @@ def _counted(frame: DataFrame, count: Count, needed: dict[str, Column]) -> DataF
     rows = JoinedRows(SQL, count, [needed[name] for name in domain.names])
     person = None if domain.unit.column is None else needed[domain.unit.column]
     frame = frame.selectExpr(*rows.selected(person))
-    known_classes = rows.joined(list(rows.joins()))
+    known_classes = rows.joined()
     for wide in rows.wide():
         frame = _bucketed(frame, rows, wide)
         known_classes[wide] = _wide(rows, wide)
@@ -131,7 +131,7 @@ def _expr(text: str) -> Any:
 def _joined(frame: DataFrame, rows: JoinedRows) -> DataFrame:
     """Join long lists of categories, which every worker receives as a whole."""
     functions = load_engine("pyspark.sql.functions", "spark")
-    for place, keys in rows.joins().items():
+    for place, keys in rows.joins.items():
         pairs = ", ".join(f"({literal}, {code})" for literal, code in keys.pairs)
         listed = frame.sparkSession.sql(f"SELECT * FROM VALUES {pairs} AS pairs(value, code)")  # noqa: S608
         frame = frame.join(
