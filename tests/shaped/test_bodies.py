@@ -539,6 +539,7 @@ ONE = Tables((1,), (False,), 1)
                 ((ONE,), (0,)),
                 ((ONE, ONE), (WHOLE, 1)),
                 ((Groups((ONE,), (1,)),), (1,)),
+                ((Tables((1001,), (False,), 1),) * 2, (1, 1)),
             ],
         ),
         (
@@ -574,6 +575,18 @@ def test_differences_of_norm_two_are_held_and_no_others(columns, held):
     assert Tables((2,), (False,), 4).holds_differences(np.array(columns)) == held
     cube = Cube(2, 4).holds_differences(np.array(columns))
     assert cube == all(max(0, *row) - min(0, *row) <= 8 for row in columns)
+
+
+def test_differences_of_integers_of_62_bits_do_not_wrap_around():
+    """A record and its negative differ by 2^63, which with the other sign would be held."""
+    record = np.array([1 << 51, -(1 << 62)])
+    half = record >> 34
+    vertices = np.array([2 * half * [1, -1], half]) // 1024 * 1025
+    thin = Facets(vertices, np.array([[1, 2], [1, -2]]), 33)
+    assert thin.gauge(np.abs(record).tolist()) < 1 < thin.gauge(record.tolist()) < 2
+    moves = np.column_stack([record, -record])
+    assert not thin.holds_differences(moves)
+    assert Facets(2 * vertices, thin.facets, 33).holds_differences(moves)
 
 
 def test_more_columns_than_are_compared_are_not_taken_for_held(monkeypatch):

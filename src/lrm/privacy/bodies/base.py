@@ -66,7 +66,8 @@ class Body(ABC):
         if moves.shape[1] > MOST_COLUMNS or np.any(moves % 2):
             return False
         first, second = np.triu_indices(moves.shape[1], 1)
-        return self.holds(np.unique((moves[:, first] - moves[:, second]) // 2, axis=1))
+        halves = moves // 2  # first, since differences of integers of 62 bits need 64
+        return self.holds(np.unique(halves[:, first] - halves[:, second], axis=1))
 
     @abstractmethod
     def draw(self, scale: Fraction, bits: Bits = SYSTEM) -> list[int]:
