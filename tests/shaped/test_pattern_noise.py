@@ -15,6 +15,7 @@ from forging import resealed
 from lrm.errors import BudgetError, FileFormatError
 from lrm.privacy.bodies import patterns
 from lrm.privacy.bodies.patterns import (
+    BITS_PER_DIGIT,
     _distribution,
     _draw_first,
     _eulerian,
@@ -105,9 +106,13 @@ def test_simulated_noise_has_the_variances():
 def test_few_digits_bound_the_distribution_from_both_sides():
     exact = _distribution(6, Fraction(5, 2), 60)
     for digits in (1, 5, 20):
-        rough = _distribution(6, Fraction(5, 2), digits)
+        rough, shift = _distribution(6, Fraction(5, 2), digits), BITS_PER_DIGIT * (60 - digits)
         for (low, high), (least, most) in zip(rough[:-1], exact[:-1], strict=True):
-            assert low < least <= most < high
+            assert low << shift < least <= most < high << shift
+        assert rough[-1] == (1 << BITS_PER_DIGIT * digits,) * 2
+    weights = np.cumsum([a * math.exp(-2.5 * j) for j, a in enumerate(_eulerian(7))])
+    known = [float(Fraction(low, 1 << BITS_PER_DIGIT * 60)) for low, _ in exact]
+    np.testing.assert_allclose(known, weights / weights[-1], rtol=1e-12)
 
 
 @pytest.mark.parametrize("digits", [1, 20])

@@ -31,8 +31,9 @@ Floats = NDArray[np.float64]
 MOST_RATE = 64
 """Rates above it are not drawn: e^−64 of the noise is not 0."""
 
-FIRST_DIGITS = 20
-"""Decimal digits of q at first: enough but for one draw in 10^16."""
+FIRST_DIGITS, BITS_PER_DIGIT = 20, 3
+"""Decimal digits of q at first: enough but for one draw in 10^16; and digits of a uniform variable
+that go with each of them."""
 
 
 def draw_pattern(k: int, rate: Fraction, bits: Bits = SYSTEM) -> list[int]:
@@ -50,27 +51,41 @@ def _draw_first(k: int, rate: Fraction, bits: Bits) -> int:
     """J with weight ``A(k+1, j)·exp(−rate·j)``."""
     digits, uniform, known = FIRST_DIGITS, 0, 0
     while True:
-        more = 3 * digits - known
+        more = BITS_PER_DIGIT * digits - known
         uniform, known = (uniform << more) | bits(more), known + more
         for j, (low, high) in enumerate(_distribution(k, rate, digits)):
-            if Fraction(uniform + 1, 1 << known) <= low:
+            if uniform + 1 <= low:
                 return j
-            if Fraction(uniform, 1 << known) < high:
+            if uniform < high:
                 break  # not known yet on which side of it
         digits *= 2
 
 
 @lru_cache(maxsize=64)
-def _distribution(k: int, rate: Fraction, digits: int) -> list[tuple[Fraction, Fraction]]:
-    """Bounds on the distribution function of j, from bounds on q = exp(−rate)."""
+def _distribution(k: int, rate: Fraction, digits: int) -> list[tuple[int, int]]:
+    """Bounds on the distribution function of j, from bounds on q = exp(−rate).
+
+    They are whole numbers in units of 2^−(`BITS_PER_DIGIT`·digits), rounded outwards. Sums are in
+    whole numbers too: fractions of so many digits take 40 times as long for 800 counts.
+    """
     context = Context(prec=digits + 8)
     middle = context.exp(context.divide(Decimal(-rate.numerator), Decimal(rate.denominator)))
     # Both are correctly rounded; rates up to `MOST_RATE` lose two digits.
     width = Fraction(1, 10**digits)
-    ends = [Fraction(middle) * (1 + width), Fraction(middle) * (1 - width)]
-    sums = [list(accumulate(a * q**j for j, a in enumerate(_eulerian(k + 1)))) for q in ends]
-    low, high = ([x / total[-1] for x in total] for total in sums)
-    return list(zip(low, high, strict=True))
+    above, below = (_cumulative(k, Fraction(middle) * (1 + side)) for side in (width, -width))
+    shift = BITS_PER_DIGIT * digits
+    lows = ((x << shift) // above[-1] for x in above)
+    highs = (-((-x << shift) // below[-1]) for x in below)
+    return list(zip(lows, highs, strict=True))
+
+
+def _cumulative(k: int, q: Fraction) -> list[int]:
+    """Sums of ``A(k+1, j)·q^j``, all times the same whole number."""
+    weights, power = [], q.denominator**k
+    for a in _eulerian(k + 1):
+        weights.append(a * power)
+        power = power // q.denominator * q.numerator
+    return list(accumulate(weights))
 
 
 @lru_cache(maxsize=64)
