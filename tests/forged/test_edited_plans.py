@@ -20,6 +20,7 @@ from lrm.exact.cells import CellMap
 from lrm.exact.measured import Measured
 from lrm.maps.levels import LevelMap
 from lrm.maps.matrices import DenseMap, SparseMap
+from lrm.privacy.bodies.cube import Cube
 from lrm.workload import families
 
 MECHANISMS = ["noise-on-data", "noise-on-results", "wavelet", "hierarchical", "lowrank", "best"]
@@ -118,6 +119,15 @@ def test_moves_beyond_a_body_do_not_wrap_around(tmp_path):
                 max_records=admitted,
             )
         )
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_strategy_with_a_body_that_is_too_large_as_an_array_is_refused(replaced):
+    """A few bytes of a file state any number of zeros; all are looked at for a body."""
+    rows, cells = 400, 1 << 19
+    matrix = SparseMap(sp.csr_array(([2.0], ([0], [0])), shape=(rows, cells)))
+    with pytest.raises(WorkloadError, match="too many merged cells"):
+        Measured.of_cells(matrix, CellMap.trivial(cells), 1, None, Cube(rows, 2), replaced=replaced)
 
 
 @given(st.data())

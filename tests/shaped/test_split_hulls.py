@@ -294,10 +294,28 @@ def test_split_hulls_that_do_not_hold_are_refused():
         SplitHull(points, (side, Tables((2,), (False,), 4)), (0, 1))
     with pytest.raises(WorkloadError, match="one open table"):
         SplitHull(points, (side, Tables((1,), (True,), 4)), (0, 1))
-    with pytest.raises(WorkloadError, match="span"):
-        SplitHull(np.array([[4, 4], [2, 2]]), (side, side), (0, 1))
+    for flat in ([[4, 4], [2, 2]], [[4, 0], [0, 0]], [[0, 0], [0, 0]]):
+        with pytest.raises(WorkloadError, match="span"):
+            SplitHull(np.array(flat), (side, side), (0, 1))
     with pytest.raises(WorkloadError, match="53 bits"):
         SplitHull(np.array([[2**53, 0], [0, 4]]), (side, side), (0, 1))
+
+
+def flat_hull(step):
+    """A product of two cross-polytopes with corners that are nearly dependent."""
+    k = 5
+    corners = np.eye(k, dtype=np.int64) + step * np.eye(k, k=1, dtype=np.int64)
+    signs = itertools.product((1, -1), repeat=k - 1)
+    leaf = Facets(corners, np.array([[1, *chosen] for chosen in signs]) * np.arange(1, k + 1), 0)
+    points = np.array([[*a, *(s * b)] for a in corners for b in corners for s in (-1, 1)])
+    return SplitHull(points, (leaf, leaf), (0, 1))
+
+
+def test_hulls_that_are_too_flat_for_float64_are_refused():
+    """They would be decided in whole numbers every time, and have no covariance in float64."""
+    assert flat_hull(8).standard_error < 0.01
+    with pytest.raises(WorkloadError, match="near to a plane"):
+        flat_hull(100)
 
 
 def test_distinct_points_are_those_of_the_same_hull():

@@ -24,10 +24,6 @@ Integers = NDArray[np.int64]
 CARRIER_BITS = 62
 """Every true measurement must stay below 2^62: half of what a signed 64-bit integer holds."""
 
-
-MOST_MOVES = 1 << 20
-"""Classes of cells whose columns are written out."""
-
 MOST_ENTRIES = 1 << 24
 """Entries of a strategy whose common divisors are computed; of larger ones, 1 divides all."""
 
@@ -190,13 +186,8 @@ class CellBasis:
         return np.array(exact, dtype=object)[:, None]
 
     def moves(self) -> Integers:
-        """What a record of each class of cells moves, with its sign; 0 for cells that do not count.
-
-        Many cells of one class are one column, so that there are at most `MOST_MOVES`.
-        """
+        """What a record of each class of cells moves, with its sign."""
         firsts = self._classes[1]
-        if len(firsts) > MOST_MOVES:
-            raise WorkloadError("the strategy has too many merged cells for noise with a body")
         index, factor = self.cell_map.index[firsts], self.cell_map.factor[firsts]
         return self.matrix.dense().astype(np.int64)[:, index] * factor
 

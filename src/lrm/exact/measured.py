@@ -56,8 +56,9 @@ MOST_MEASUREMENTS = 1 << 30
 """Measurements of a strategy, and counts that it is made of; a release admits fewer."""
 
 
-MOST_SHAPED_CELLS = 1 << 20
-"""Merged cells of a strategy with a body, whose columns are checked one by one."""
+MOST_SHAPED_CELLS, MOST_SHAPED_ENTRIES = 1 << 20, 1 << 27
+"""Merged cells of a strategy with a body, whose columns are checked one by one; and these times the
+measurements, as an array of 1 GiB."""
 
 
 def plain_tables(tables: Sequence[tuple[int, ...]]) -> list[int | list[int]]:
@@ -185,13 +186,15 @@ class Measured:
             raise WorkloadError("noise for replaced records needs a body")
         if body.size != self.measurement_count:
             raise WorkloadError("the body of the noise must have one coordinate per measurement")
+        if self.cells is not None:
+            columns = max(self.cells.matrix.shape[1], self.cells.size if self.replaced else 1)
+            if columns > min(MOST_SHAPED_CELLS, MOST_SHAPED_ENTRIES // body.size):
+                raise WorkloadError("the strategy has too many merged cells for noise with a body")
         if self.replaced:
             if self.cells is None or not body.holds_differences(self.cells.moves()):
                 raise WorkloadError("replacing a record moves the measurements beyond the body")
         elif self.cells is None:
             self._check_tables(body)
-        elif self.cells.matrix.shape[1] > MOST_SHAPED_CELLS:
-            raise WorkloadError("the strategy has too many merged cells for noise with a body")
         elif not body.holds(self.cells.columns()):
             raise WorkloadError("a record moves the measurements beyond the body of the noise")
 

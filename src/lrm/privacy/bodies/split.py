@@ -48,6 +48,10 @@ MOST_LEAVES = 8
 LARGEST_POINT = 1 << 53
 """Coordinates below it are exact in float64."""
 
+FLATTEST = 2.0**16
+"""Norms of unit vectors, times the largest size of their coordinates: below 100 for plans. Hulls
+that are much flatter are decided in whole numbers every time, and have no covariance in float64."""
+
 FIRST_BITS = 64
 """Digits of the variables of a proposal: more are drawn for what is kept, or hard to decide."""
 
@@ -165,8 +169,14 @@ class SplitHull(Body):
         for leaf, coordinates in zip(self.leaves, self._places, strict=True):
             if not leaf.holds(distinct(points[:, coordinates]).T):
                 raise WorkloadError("a leaf of a split hull does not contain its points")
+        self._check_spread()
+
+    def _check_spread(self) -> None:
+        """Refuse points that lie in a plane, or nearly so."""
         if not all(self._unit_norms):
             raise WorkloadError("the points of a split hull do not span the space")
+        if np.any(self._unit_norms * np.abs(self.points).max(axis=0) > FLATTEST):
+            raise WorkloadError("the points of a split hull are too near to a plane")
 
     @cached_property
     def _places(self) -> list[slice]:
@@ -180,7 +190,7 @@ class SplitHull(Body):
     @cached_property
     def _unit_norms(self) -> list[float]:
         """At least the norm of each unit vector: by the exact inverse of some of the points."""
-        scaled = self.points / float(np.abs(self.points).max())
+        scaled = self.points / max(1.0, float(np.abs(self.points).max()))
         if np.linalg.matrix_rank(scaled) < self.size:
             return [0.0]
         pivots = la.qr(scaled.T, mode="r", pivoting=True, check_finite=False)[1][: self.size]

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from lrm.errors import WorkloadError
 from lrm.privacy.bodies.base import Body, Floats, Integers
 from lrm.privacy.bodies.drawing import SYSTEM, Bits
+from lrm.privacy.bodies.tables import MOST_FREE_CELLS
 
 WHOLE = 1 << 24
 """What the shares of all groups sum to."""
@@ -57,6 +58,8 @@ class Groups(Body):
             raise WorkloadError("a group of measurements cannot consist of groups")
         if min(self.shares) < 1 or sum(self.shares) > WHOLE:
             raise WorkloadError("the shares of groups must be positive and sum to at most 1")
+        if self.size > MOST_FREE_CELLS:
+            raise WorkloadError(f"groups have at most {MOST_FREE_CELLS:,} measurements")
 
     def _parts(self) -> list[tuple[Body, int, slice]]:
         ends = list(accumulate(body.size for body in self.bodies))
