@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import ConvergenceError, UsageError
+from lrm.maps.linear import Floats
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 ComplexVector = NDArray[np.complex128]
 Rows = NDArray[np.intp]
 
@@ -96,16 +95,16 @@ class LaplaceSums:
         Largest ``|s²|`` of each row for which head and power sums may stand for all weights.
     """
 
-    scale: Vector
-    squares: Matrix
-    head: Matrix
-    power_sums: Matrix
-    radius: Vector
-    counts: Matrix | None = None
-    head_counts: Matrix | None = None
+    scale: Floats
+    squares: Floats
+    head: Floats
+    power_sums: Floats
+    radius: Floats
+    counts: Floats | None = None
+    head_counts: Floats | None = None
 
     @classmethod
-    def from_weights(cls, weights: Matrix, counts: Matrix | None = None) -> LaplaceSums:
+    def from_weights(cls, weights: Floats, counts: Floats | None = None) -> LaplaceSums:
         """Prepare rows of weights, none of them all zero, each with how often it occurs.
 
         Examples
@@ -172,7 +171,7 @@ class LaplaceSums:
             total += series
         return total
 
-    def cumulants(self, c: Vector) -> tuple[Vector, Vector, Vector]:
+    def cumulants(self, c: Floats) -> tuple[Floats, Floats, Floats]:
         """Return ``K(c), K'(c), K''(c)`` at one real 0 < c < 1 a row.
 
         >>> sums = LaplaceSums.from_weights(np.array([[2.0]]))
@@ -205,7 +204,7 @@ class LaplaceSums:
         return value, first / c, second / z
 
 
-def as_rows(weights: Any) -> Matrix:
+def as_rows(weights: Any) -> Floats:
     """Return ``weights`` as a finite float64 matrix."""
     matrix = np.asarray(weights, dtype=np.float64)
     if matrix.ndim != 2:
@@ -218,7 +217,7 @@ def as_rows(weights: Any) -> Matrix:
     return matrix
 
 
-def row_blocks(matrix: Matrix, counts: Matrix | None = None) -> Iterator[tuple[Rows, LaplaceSums]]:
+def row_blocks(matrix: Floats, counts: Floats | None = None) -> Iterator[tuple[Rows, LaplaceSums]]:
     """Yield the rows of what :func:`as_rows` returned in blocks, without those that are zero.
 
     A block holds at most 2^19 weights (or one row) and 4,096 rows, whatever the size of the
@@ -249,18 +248,18 @@ class Saddle:
         h, in units of the row's scale: the one whose saddle point is c.
     """
 
-    crossing: Vector
-    log_mgf: Vector
-    curvature: Vector
-    half_width: Vector
+    crossing: Floats
+    log_mgf: Floats
+    curvature: Floats
+    half_width: Floats
 
     @classmethod
-    def at(cls, sums: LaplaceSums, crossing: Vector) -> Saddle:
+    def at(cls, sums: LaplaceSums, crossing: Floats) -> Saddle:
         """Return the saddle whose point is ``crossing``; its half-width is ``K'(c) − 1/c``."""
         value, first, second = sums.cumulants(crossing)
         return cls(crossing, value, second + crossing**-2, first - 1.0 / crossing)
 
-    def log_tail(self) -> Vector:
+    def log_tail(self) -> Floats:
         """Return the saddle point approximation of ``log P(S > h)``, right to a few per cent."""
         exponent = self.log_mgf - self.crossing * self.half_width - np.log(self.crossing)
         return np.asarray(exponent - 0.5 * np.log(2.0 * np.pi * self.curvature))
@@ -273,7 +272,7 @@ def saddle_of_tail(sums: LaplaceSums, log_tail: float) -> Saddle:
 
 
 def _bisect(
-    sums: LaplaceSums, furthest: Vector, is_left: Callable[[Saddle], NDArray[np.bool_]]
+    sums: LaplaceSums, furthest: Floats, is_left: Callable[[Saddle], NDArray[np.bool_]]
 ) -> Saddle:
     """Bisect for the crossing on the logit scale, which resolves both ends of (0, 1)."""
     # h = 0 has c·K'(c) = 1, and 2x·c²/(1 − x·c²) ≤ 2x·c²/(1 − c²) gives c² ≥ 1/(1 + 2Σx).
@@ -288,7 +287,7 @@ def _bisect(
     return Saddle.at(sums, _logistic(high))
 
 
-def _logistic(logit: Vector) -> Vector:
+def _logistic(logit: Floats) -> Floats:
     return np.asarray(1.0 / (1.0 + np.exp(-logit)))
 
 
@@ -300,8 +299,8 @@ class Contour:
     ``P(0 < S ≤ h) = exp(K(c))·Re Σ w·(1 − exp(−s·h))``, which keeps its relative accuracy as h → 0.
     """
 
-    crossing: Vector
-    log_mgf: Vector
+    crossing: Floats
+    log_mgf: Floats
     nodes: ComplexMatrix
     masses: ComplexMatrix
     narrow: bool
@@ -344,7 +343,7 @@ class Contour:
             saddle.crossing, saddle.log_mgf, np.array(nodes), np.array(masses), reach is not None
         )
 
-    def evaluate(self, half_width: Vector) -> tuple[Vector, Vector]:
+    def evaluate(self, half_width: Floats) -> tuple[Floats, Floats]:
         """Return the logarithm of the probability at h and its derivative in h."""
         shifted = np.exp((self.crossing - self.nodes) * half_width)
         density = (self.masses * self.nodes * shifted).sum(axis=0).real
@@ -356,7 +355,7 @@ class Contour:
         tail = (self.masses * shifted).sum(axis=0).real
         return self.log_mgf - self.crossing * half_width + np.log(tail), -density / tail
 
-    def density_at_zero(self) -> Vector:
+    def density_at_zero(self) -> Floats:
         """Return the density of S at 0, its largest value."""
         return np.asarray(np.exp(self.log_mgf) * (self.masses * self.nodes).sum(axis=0).real)
 
@@ -367,8 +366,8 @@ class Contour:
 
 
 def integrate(
-    sums: LaplaceSums, saddle: Saddle, reach: float | None, solve: Callable[[Contour], Vector]
-) -> tuple[Vector, Vector]:
+    sums: LaplaceSums, saddle: Saddle, reach: float | None, solve: Callable[[Contour], Floats]
+) -> tuple[Floats, Floats]:
     """Return ``h = solve(contour)`` and the log-probability there, on a fine enough contour.
 
     The rule is compared with its coarser half at h, and its step halved until they agree.

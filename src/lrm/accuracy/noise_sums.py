@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.fft import dst, next_fast_len
 from scipy.special import erfc, erfcx, erfinv
 
@@ -26,13 +25,11 @@ from lrm.accuracy.laplace_cgf import (
 from lrm.errors import ConvergenceError, UsageError
 from lrm.maps.linear import Floats
 
-Vector = NDArray[np.float64]
-
 NEWTON_ROUNDS = 60
 NEWTON_TOLERANCE = 1e-11
 
 
-def gaussian_half_widths(standard_deviations: Any, confidence: float) -> Vector:
+def gaussian_half_widths(standard_deviations: Any, confidence: float) -> Floats:
     r"""Return the h with ``P(|σ·Z| ≤ h) = confidence`` for a standard normal Z.
 
     In closed form ``h = σ·√2·erf⁻¹(confidence)``.
@@ -50,8 +47,8 @@ def gaussian_half_widths(standard_deviations: Any, confidence: float) -> Vector:
 
 
 def laplace_sum_half_widths(
-    weights: Any, confidence: float, counts: Vector | None = None
-) -> Vector:
+    weights: Any, confidence: float, counts: Floats | None = None
+) -> Floats:
     r"""Return, for each row a of ``weights``, the h with ``P(|Σ_j a_j Z_j| ≤ h) = confidence``.
 
     The Z_j are independent standard Laplace variables (scale 1, variance 2), so an answer with
@@ -114,7 +111,7 @@ def laplace_sum_half_widths(
     for rows, sums in row_blocks(matrix, counts):
         saddle = saddle_of_tail(sums, float(np.log(tail)))
 
-        def solve(contour: Contour, saddle: Saddle = saddle) -> Vector:
+        def solve(contour: Contour, saddle: Saddle = saddle) -> Floats:
             if narrow:
                 return _newton(contour, confidence / (2.0 * contour.density_at_zero()), target)
             return _newton(contour, saddle.half_width, target)
@@ -123,7 +120,7 @@ def laplace_sum_half_widths(
     return half_widths
 
 
-def _newton(contour: Contour, start: Vector, target: float) -> Vector:
+def _newton(contour: Contour, start: Floats, target: float) -> Floats:
     """Solve ``log probability(h) = target`` for each row.
 
     The logarithm is concave in h, so its tangents lie above it: iterates for tails come down to

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.errors import ConvergenceError, WorkloadError
-from lrm.maps.linear import Floats, LinearMap, equal_columns
+from lrm.maps.linear import Floats, Integers, LinearMap, equal_columns
 
 LARGEST_FACTOR = 1 << 13
 """Columns in whole-number ratios are merged up to this factor.
@@ -53,8 +53,8 @@ class CellMap:
     """
 
     merged_size: int
-    index: NDArray[np.int64]
-    factor: NDArray[np.int64]
+    index: Integers
+    factor: Integers
 
     def __post_init__(self) -> None:
         for name in ("index", "factor"):
@@ -89,7 +89,7 @@ class CellMap:
             and bool(np.all(self.index == np.arange(self.size)))
         )
 
-    def classes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def classes(self) -> tuple[Integers, Integers]:
         """Number the cells that count alike, and give the first cell of each class.
 
         Cells of factor 0 have the number −1.
@@ -107,7 +107,7 @@ class CellMap:
         labels[used] = number.reshape(-1)
         return labels, used[first]
 
-    def largest_factors(self) -> NDArray[np.int64]:
+    def largest_factors(self) -> Integers:
         """The largest |factor| that reaches each merged cell."""
         largest = np.zeros(self.merged_size, dtype=np.int64)
         np.maximum.at(largest, self.index, np.abs(self.factor))
@@ -129,7 +129,7 @@ class MergedWorkload:
 
     queries: LinearMap
     cell_map: CellMap
-    representatives: NDArray[np.int64]
+    representatives: Integers
     """For each merged cell, one original cell with the largest factor."""
 
 
@@ -196,8 +196,8 @@ def over_merged(queries: LinearMap, cells: CellMap) -> LinearMap | None:
 
 
 def _integer_factors(
-    group: NDArray[np.int64], lead: Floats, used: NDArray[np.bool_]
-) -> tuple[CellMap, NDArray[np.int64]]:
+    group: Integers, lead: Floats, used: NDArray[np.bool_]
+) -> tuple[CellMap, Integers]:
     """Give each cell a whole-number factor within its class, splitting where there is none."""
     cells = np.flatnonzero(used)
     if not len(cells):  # no query looks at any cell: keep one, so that nothing is empty
@@ -220,7 +220,7 @@ def _integer_factors(
     return CellMap(len(representatives), everywhere, factor), representatives
 
 
-def _whole_ratios(sizes: Floats, begins: NDArray[np.int64]) -> NDArray[np.int64]:
+def _whole_ratios(sizes: Floats, begins: Integers) -> Integers:
     """Whole numbers in proportion to the sizes of each class; 0 where there are none that fit.
 
     ``begins`` holds the place of the first size of each class.

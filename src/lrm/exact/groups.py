@@ -21,13 +21,11 @@ from lrm.exact.products.integers import MarginalBasis, ProductBasis
 from lrm.exact.products.parts import LEAST_SINGULAR
 from lrm.exact.products.strategy import Axis
 from lrm.maps.kron import kronecker
+from lrm.maps.linear import Floats, Integers
 from lrm.maps.matrices import DenseMap
 from lrm.maps.products.tabulation import Tabulation, ValueLabels
 from lrm.maps.whole import LARGEST_WHOLE
 from lrm.privacy.laws import MOST_STEPS
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 MOST_MIXED = 1 << 10
 """Rows and columns of a set's mix, and values of its axes: a second for each inverse."""

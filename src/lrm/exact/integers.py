@@ -15,11 +15,9 @@ from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
 from lrm.exact.cells import CellMap
-from lrm.maps.linear import LinearMap
+from lrm.maps.linear import Integers, LinearMap
 from lrm.maps.whole import WholeSums, whole_numbers
 from lrm.privacy.bodies.base import Body
-
-Integers = NDArray[np.int64]
 
 CARRIER_BITS = 62
 """Every true measurement must stay below 2^62: half of what a signed 64-bit integer holds."""

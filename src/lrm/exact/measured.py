@@ -38,7 +38,7 @@ from lrm.exact.shaped import (
     table_places,
     table_rows,
 )
-from lrm.maps.linear import LeftInverse, LinearMap
+from lrm.maps.linear import Floats, Integers, LeftInverse, LinearMap
 from lrm.maps.matrices import DenseMap
 from lrm.maps.products.combine import weigh_terms
 from lrm.maps.products.map import ProductMap
@@ -48,9 +48,6 @@ from lrm.privacy.bodies.shared import SharedTables
 from lrm.privacy.bodies.sums import Groups
 from lrm.privacy.bodies.tables import Tables
 from lrm.privacy.laws import MOST_STEPS
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 MOST_MEASUREMENTS = 1 << 30
 """Measurements of a strategy, and counts that it is made of; a release admits fewer."""

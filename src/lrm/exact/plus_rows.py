@@ -27,12 +27,10 @@ from typing import TypeAlias
 import numpy as np
 import scipy.linalg as la
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from lrm.maps.linear import BLOCK_ENTRIES, CANCELLED, Floats, LeftInverse, LinearMap
+from lrm.maps.linear import BLOCK_ENTRIES, CANCELLED, Floats, Integers, LeftInverse, LinearMap
 from lrm.maps.words import chain_blocks
 
-Places = NDArray[np.int64]
 Rows: TypeAlias = "Floats | sp.csr_array"
 
 BLOCK = 16
@@ -238,7 +236,7 @@ class PlusRowsInverse(LeftInverse):
 
     alone: sp.csr_array
     extra: Rows
-    order: Places
+    order: Integers
     plus: PlusRows
 
     @property
@@ -317,13 +315,13 @@ class PlusRowsInverse(LeftInverse):
         return None if ends is None else _range_forms(self.plus.base, *ends)
 
 
-def _range_forms(blocks: Floats, first: Places, last: Places) -> Floats:
+def _range_forms(blocks: Floats, first: Integers, last: Integers) -> Floats:
     """``wᵀ·K⁻¹·w`` for the ranges [first, last]: complete blocks, and the two ends."""
     corner = np.zeros((len(blocks), BLOCK + 1, BLOCK + 1))
     corner[:, 1:, 1:] = blocks.cumsum(axis=1).cumsum(axis=2)
     before = np.concatenate([[0.0], np.cumsum(corner[:, -1, -1])])
 
-    def part(block: Places, start: Places, stop: Places) -> Floats:
+    def part(block: Integers, start: Integers, stop: Integers) -> Floats:
         both = corner[block, stop, stop] + corner[block, start, start]
         return np.asarray(both - corner[block, start, stop] - corner[block, stop, start])
 
@@ -335,7 +333,7 @@ def _range_forms(blocks: Floats, first: Places, last: Places) -> Floats:
     return np.asarray(np.where(low == high, inside, across), dtype=np.float64)
 
 
-def diagonal_plus_rows(matrix: sp.csr_array, owner: Places) -> PlusRowsInverse | None:
+def diagonal_plus_rows(matrix: sp.csr_array, owner: Integers) -> PlusRowsInverse | None:
     """The left inverse of a strategy that measures every cell alone, where M is small.
 
     Parameters
@@ -366,7 +364,7 @@ def diagonal_plus_rows(matrix: sp.csr_array, owner: Places) -> PlusRowsInverse |
     return PlusRowsInverse(alone, few, np.concatenate([owner, extra_rows]), plus)
 
 
-def _by_place(rows: sp.csr_array) -> Places | None:
+def _by_place(rows: sp.csr_array) -> Integers | None:
     """The order of the rows along the cells, where M can be a band."""
     count = rows.shape[0]
     # Rows that share a cell are neighbours in any order: a bound on the bandwidth.

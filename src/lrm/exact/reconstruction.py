@@ -14,11 +14,10 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
 from lrm.exact.cells import reduce_rows
-from lrm.maps.linear import BLOCK_ENTRIES, Floats, LeftInverse, LinearMap
+from lrm.maps.linear import BLOCK_ENTRIES, Floats, Integers, LeftInverse, LinearMap
 
 EXACTNESS = 1e-9
 """Largest |W − B·L| relative to the largest weight of the query, of a plan that counts as exact."""
@@ -52,7 +51,7 @@ class RowWeights:
 
     values: Floats
     counts: Floats | None
-    place: NDArray[np.int64]
+    place: Integers
 
 
 class Reconstruction(ABC):

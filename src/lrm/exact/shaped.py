@@ -13,17 +13,14 @@ from functools import cached_property
 
 import numpy as np
 import scipy.linalg as la
-from numpy.typing import NDArray
 
 from lrm.exact.inverses import Spectral
 from lrm.exact.products.strategy import Axis
 from lrm.exact.reconstruction import FlatReconstruction
 from lrm.maps.kron import kronecker
-from lrm.maps.linear import Floats, LinearMap
+from lrm.maps.linear import Floats, Integers, LinearMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.privacy.bodies.base import Body
-
-Integers = NDArray[np.int64]
 
 MOST_DENSE = 1 << 24
 """Entries of queries or of a strategy that are written out as an array."""

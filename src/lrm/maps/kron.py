@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.maps.linear import Floats, LinearMap
+from lrm.maps.linear import Floats, Integers, LinearMap
 from lrm.maps.matrices import DenseMap
 from lrm.maps.words import Total
 
@@ -93,7 +93,7 @@ class Kron(LinearMap):
         return np.asarray(kronecker(part_values[None] for part_values in values)[0])
 
     @cached_property
-    def _column_labels(self) -> NDArray[np.int64]:
+    def _column_labels(self) -> Integers:
         labels = np.zeros(1, dtype=np.int64)
         for part in self.parts:
             part_labels = part.column_labels()

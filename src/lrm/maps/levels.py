@@ -33,7 +33,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.errors import ConvergenceError, WorkloadError
-from lrm.maps.linear import Floats, LeftInverse, LinearMap
+from lrm.maps.linear import Floats, Integers, LeftInverse, LinearMap
 from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.maps.whole import WholeSums, equal_totals, whole_numbers
 
@@ -172,14 +172,14 @@ class LevelMap(LinearMap):
         total = sum(abs(weight) ** power for weight in self._whole_weights())
         return equal_totals(total, self.cells)
 
-    def integer_column_peaks(self) -> NDArray[np.int64]:
+    def integer_column_peaks(self) -> Integers:
         return np.full(self.cells, max(map(abs, self._whole_weights())), dtype=np.int64)
 
     def _whole_weights(self) -> list[int]:
         """The weights as Python's integers: a cell is in one block of each level."""
         return [int(weight) for weight in whole_numbers(np.array(self.weights, dtype=np.float64))]
 
-    def apply_exactly(self, x: NDArray[np.int64]) -> NDArray[np.int64]:
+    def apply_exactly(self, x: Integers) -> Integers:
         self._whole_weights()
         return np.concatenate([int(weight) * sums for weight, sums in self._block_sums(x)])
 
@@ -339,7 +339,7 @@ def level_energies(queries: LinearMap, fanouts: tuple[int, ...]) -> Floats:
 
 
 def range_squared_norms(
-    first: NDArray[np.int64], last: NDArray[np.int64], fanouts: tuple[int, ...], eigenvalues: Floats
+    first: Integers, last: Integers, fanouts: tuple[int, ...], eigenvalues: Floats
 ) -> Floats:
     """Squared norm of the row of B for each range of cells [first, last]."""
     inverse = np.diff(1.0 / eigenvalues, prepend=0.0)
@@ -352,7 +352,7 @@ def range_squared_norms(
     return result
 
 
-def range_energy(first: NDArray[np.int64], last: NDArray[np.int64], size: int) -> Floats:
+def range_energy(first: Integers, last: Integers, size: int) -> Floats:
     """``wᵀA w`` for the ranges [first, last]: whole blocks, and the two ends."""
     low, high = first // size, last // size
     inside = (last - first + 1) ** 2 / size

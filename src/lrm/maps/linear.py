@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from lrm.maps.whole import WholeSums, exact_totals, whole_numbers
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 BLOCK_ENTRIES = 1 << 22
 """How many float64 entries (32 MB) one block of rows may have."""
@@ -116,12 +117,12 @@ class LinearMap(ABC):
             result[start:stop] = (block * other.rows(start, stop)) @ x
         return result
 
-    def column_labels(self) -> NDArray[np.int64]:
+    def column_labels(self) -> Integers:
         """Equal numbers for equal columns, from 0."""
         return self._column_labels
 
     @cached_property
-    def _column_labels(self) -> NDArray[np.int64]:
+    def _column_labels(self) -> Integers:
         if self.shape[0] == 1:  # a batch may have 20,000 conditions, each a factor of one row
             return np.unique(self.rows(0, 1)[0], return_inverse=True)[1].astype(np.int64)
         columns = self.sparse_columns()
@@ -156,7 +157,7 @@ class LinearMap(ABC):
         """About ``count`` of the queries, evenly spread; all of them where there are fewer."""
         return self if self.shape[0] <= count else self.written_out().some_rows(count)
 
-    def merged_columns(self, labels: NDArray[np.int64], cells: int) -> LinearMap:
+    def merged_columns(self, labels: Integers, cells: int) -> LinearMap:
         """The queries over merged cells: each number from 0 labels some of the cells.
 
         −1 labels a cell that is dropped.
@@ -200,14 +201,14 @@ class LinearMap(ABC):
         sizes = np.abs(whole_numbers(matrix.data))
         return exact_totals(sizes, matrix.indices, self.shape[1], power)
 
-    def integer_column_peaks(self) -> NDArray[np.int64]:
+    def integer_column_peaks(self) -> Integers:
         """``maxᵢ |Wᵢⱼ|`` for each cell j, of whole numbers below 2^52."""
         matrix = self.sparse()
         peaks = np.zeros(self.shape[1], dtype=np.int64)
         np.maximum.at(peaks, matrix.indices, np.abs(whole_numbers(matrix.data)))
         return peaks
 
-    def apply_exactly(self, x: NDArray[np.int64]) -> NDArray[np.int64]:
+    def apply_exactly(self, x: Integers) -> Integers:
         """``W @ x`` in 64-bit integers, for whole weights."""
         matrix = self.sparse()
         integer_matrix = sp.csr_array(
@@ -248,7 +249,7 @@ class LinearMap(ABC):
         return self.written_out().compact(drop_idle=drop_idle)
 
     def is_expansion_of(
-        self, merged: LinearMap, index: NDArray[np.int64], factor: NDArray[np.int64], most: float
+        self, merged: LinearMap, index: Integers, factor: Integers, most: float
     ) -> bool:
         """Whether each column j is ``factor[j]`` times column ``index[j]`` of ``merged``.
 
@@ -265,7 +266,7 @@ class LinearMap(ABC):
         """The closed form of the left inverse, where there is one."""
         return None
 
-    def single_cell_rows(self) -> NDArray[np.int64] | None:
+    def single_cell_rows(self) -> Integers | None:
         """For each cell a row that holds this cell alone, where that is cheap to see."""
         return None
 
@@ -277,7 +278,7 @@ class LinearMap(ABC):
         """``Σ ‖W·1_block‖² / size`` over blocks of ``size`` cells, of maps with closed forms."""
         raise NotImplementedError(f"{self.kind} has no closed form for blocks of {size} cells")
 
-    def range_ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    def range_ends(self) -> tuple[Integers, Integers] | None:
         """First and last cell of each query, where all queries are ranges of cells."""
         return None
 
@@ -350,7 +351,7 @@ def is_whole(values: Floats) -> bool:
     return bool(np.all(np.abs(values) < 2.0**31) and np.all(values == np.rint(values)))
 
 
-def equal_columns(columns: sp.csc_array) -> NDArray[np.int64]:
+def equal_columns(columns: sp.csc_array) -> Integers:
     """Number the columns from 0, equal ones alike.
 
     Method: group by two random projections, then verify each group entry by entry. Cost:
@@ -371,7 +372,7 @@ def equal_columns(columns: sp.csc_array) -> NDArray[np.int64]:
     return labels
 
 
-def _same_as(columns: sp.csc_array, model: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _same_as(columns: sp.csc_array, model: Integers) -> NDArray[np.bool_]:
     """Whether each column j equals column ``model[j]``, entry by entry."""
     lengths = np.diff(columns.indptr)
     same: NDArray[np.bool_] = lengths == lengths[model]

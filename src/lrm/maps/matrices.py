@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from lrm.errors import WorkloadError
-from lrm.maps.linear import Floats, LinearMap, is_whole
+from lrm.maps.linear import Floats, Integers, LinearMap, is_whole
 
 SPARSE_BELOW = 0.25
 """A matrix with a smaller share of non-zeros is compact in sparse form."""
@@ -159,24 +159,24 @@ class SparseMap(_MatrixMap):
         return SparseMap(self.matrix.power(2))
 
     def is_expansion_of(
-        self, merged: LinearMap, index: NDArray[np.int64], factor: NDArray[np.int64], most: float
+        self, merged: LinearMap, index: Integers, factor: Integers, most: float
     ) -> bool:
         again = merged.sparse_columns()[:, index] @ sp.diags_array(factor.astype(np.float64))
         gap = abs(self.matrix - sp.csr_array(again))
         sizes = abs(self.matrix).max(axis=1).toarray().ravel()
         return bool(np.all(gap.max(axis=1).toarray().ravel() <= most * sizes))
 
-    def single_cell_rows(self) -> NDArray[np.int64] | None:
+    def single_cell_rows(self) -> Integers | None:
         single = np.flatnonzero(np.diff(self.matrix.indptr) == 1)
         owner = np.full(self.shape[1], -1, dtype=np.int64)
         owner[self.matrix.indices[self.matrix.indptr[single]]] = single
         return None if np.any(owner < 0) else owner
 
-    def range_ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    def range_ends(self) -> tuple[Integers, Integers] | None:
         return self._range_ends
 
     @cached_property
-    def _range_ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    def _range_ends(self) -> tuple[Integers, Integers] | None:
         lengths = np.diff(self.matrix.indptr).astype(np.int64)
         if not lengths.all() or np.any(self.matrix.data != 1.0):
             return None

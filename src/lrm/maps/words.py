@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lrm.maps.linear import Floats, LinearMap
+from lrm.maps.linear import Floats, Integers, LinearMap
 from lrm.maps.matrices import DenseMap
 
 LOOPED_COLUMNS = 32
@@ -73,7 +73,7 @@ class ZeroOneMap(LinearMap):
     has_distinct_columns: ClassVar[bool] = True
 
     @abstractmethod
-    def bounds(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def bounds(self, start: int, stop: int) -> tuple[Integers, Integers]:
         """First and last cell of the queries ``start:stop``."""
 
     def rows(self, start: int, stop: int) -> Floats:
@@ -86,7 +86,7 @@ class ZeroOneMap(LinearMap):
         inside = (indices >= first[:, None]) & (indices <= last[:, None])
         return DenseMap(inside.astype(np.float64))
 
-    def range_ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def range_ends(self) -> tuple[Integers, Integers]:
         return self.bounds(0, self.shape[0])
 
     def sparse(self) -> sp.csr_array:
@@ -108,7 +108,7 @@ class ZeroOneMap(LinearMap):
         first = self._first_of(last)
         return DenseMap(((values >= first) & (values <= last)).astype(np.float64))
 
-    def _first_of(self, last: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _first_of(self, last: Integers) -> Integers:
         """The first cells of some queries with the given last ones."""
         raise NotImplementedError
 
@@ -118,7 +118,7 @@ class ZeroOneMap(LinearMap):
     def column_squared_sums(self) -> Floats:
         return self.column_absolute_sums()
 
-    def column_labels(self) -> NDArray[np.int64]:
+    def column_labels(self) -> Integers:
         return np.arange(self.cells)
 
     @property
@@ -159,7 +159,7 @@ class Total(ZeroOneMap):
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", (1, self.cells))
 
-    def bounds(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def bounds(self, start: int, stop: int) -> tuple[Integers, Integers]:
         first = np.zeros(stop - start, dtype=np.int64)
         return first, first + self.cells - 1
 
@@ -181,7 +181,7 @@ class Total(ZeroOneMap):
     def column_absolute_sums(self) -> Floats:
         return np.ones(self.cells)
 
-    def column_labels(self) -> NDArray[np.int64]:
+    def column_labels(self) -> Integers:
         return np.zeros(self.cells, dtype=np.int64)
 
     @property
@@ -192,7 +192,7 @@ class Total(ZeroOneMap):
     def entry_count(self) -> int:
         return self.cells
 
-    def merged_columns(self, labels: NDArray[np.int64], cells: int) -> LinearMap:
+    def merged_columns(self, labels: Integers, cells: int) -> LinearMap:
         del labels
         return self if cells == self.cells else Total(cells)
 
@@ -210,10 +210,10 @@ class Identity(ZeroOneMap):
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", (self.cells, self.cells))
 
-    def bounds(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def bounds(self, start: int, stop: int) -> tuple[Integers, Integers]:
         return np.arange(start, stop), np.arange(start, stop)
 
-    def _first_of(self, last: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _first_of(self, last: Integers) -> Integers:
         return last
 
     def apply(self, x: Floats) -> Floats:
@@ -256,10 +256,10 @@ class Prefix(ZeroOneMap):
     def apply_transpose(self, y: Floats) -> Floats:
         return np.cumsum(y[::-1], axis=0)[::-1]
 
-    def bounds(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def bounds(self, start: int, stop: int) -> tuple[Integers, Integers]:
         return np.zeros(stop - start, dtype=np.int64), np.arange(start, stop)
 
-    def _first_of(self, last: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _first_of(self, last: Integers) -> Integers:
         return np.zeros_like(last)
 
     def gram(self) -> Floats:
@@ -305,7 +305,7 @@ class AllRanges(ZeroOneMap):
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", (self.cells * (self.cells + 1) // 2, self.cells))
 
-    def bounds(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def bounds(self, start: int, stop: int) -> tuple[Integers, Integers]:
         """First and last cell of the queries ``start:stop``."""
         n = self.cells
         query = np.arange(start, stop, dtype=np.int64)
@@ -327,7 +327,7 @@ class AllRanges(ZeroOneMap):
         np.subtract.at(change, last + 1, y)
         return np.asarray(np.cumsum(change, axis=0)[:-1])
 
-    def _first_of(self, last: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _first_of(self, last: Integers) -> Integers:
         return np.minimum(last, self.cells - 1 - last)
 
     def gram(self) -> Floats:

@@ -30,10 +30,8 @@ from lrm.exact.products.merged_terms import MergedTerms, Product
 from lrm.exact.products.strategy import Axis, Group
 from lrm.exact.products.subsets import SubsetIndex, masks_of, members_of, sums_over, tuples_of
 from lrm.maps.kron import kronecker
-from lrm.maps.linear import BLOCK_ENTRIES, LinearMap
+from lrm.maps.linear import BLOCK_ENTRIES, Floats, Integers, LinearMap
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Subset = tuple[int, ...]
 
 HELD_NUMBERS = 1 << 24

@@ -11,13 +11,10 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lrm.exact.plus_rows import PlusRows, beside_identity, trace_gradient
 from lrm.exact.products.quadratic import PairGram
-from lrm.maps.linear import LinearMap
-
-Floats = NDArray[np.float64]
+from lrm.maps.linear import Floats, LinearMap
 
 STEEP = 32.0
 """Entries of Θ from which ``H·X`` is refined: Woodbury's formula left answers 1e-6 off at 1,023."""

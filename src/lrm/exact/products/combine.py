@@ -27,7 +27,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lrm.clock import UNLIMITED, Clock
 from lrm.errors import WorkloadError
@@ -45,12 +44,10 @@ from lrm.exact.products.common_tables import (
 )
 from lrm.exact.products.row_weights import product_rows
 from lrm.exact.products.strategy import Group, ProductStrategy
-from lrm.maps.linear import TINY, LinearMap
+from lrm.maps.linear import TINY, Floats, LinearMap
 from lrm.maps.matrices import DenseMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.words import Identity, Total
-
-Floats = NDArray[np.float64]
 
 #: Share of the squared error that a combination must save to be used: 24 % on both census batches,
 #: 1 to 6 % on the four reports (``python -m benchmarks report``), 0 on five other batches.

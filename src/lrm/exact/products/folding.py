@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrm.maps.linear import Integers
+
 FOLDS = (0, 1, -1)
 """A table is measured whole, or it is folded with this sign: even, odd."""
 
@@ -52,7 +54,7 @@ def fold_rows(
     return np.asarray(folded.reshape(-1, rows.shape[1]))
 
 
-def signs_over(mirrored: Sequence[bool]) -> NDArray[np.int64]:
+def signs_over(mirrored: Sequence[bool]) -> Integers:
     """1 or −1 for an even or odd number of mirrored axes, for all subsets of some axes."""
     signs = np.ones((), dtype=np.int64)
     for is_mirrored in mirrored:

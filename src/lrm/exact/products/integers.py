@@ -19,9 +19,7 @@ from lrm.errors import WorkloadError
 from lrm.exact.integers import IntegerBasis, row_divisors
 from lrm.exact.products.basis import AnyBasis, Basis
 from lrm.exact.products.residuals import RealResidual
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from lrm.maps.linear import Floats, Integers
 
 LARGEST_ENTRY = 1 << 31
 """Entries of integer bases lie below this."""

@@ -24,12 +24,9 @@ from numpy.typing import NDArray
 from lrm.exact.products.basis import Basis, BasisStatistics, identity_basis
 from lrm.exact.products.folding import fold_rows
 from lrm.exact.products.quadratic import Quadratic
-from lrm.exact.products.subsets import masks_of, members_of, sums_over
+from lrm.exact.products.subsets import Masks, masks_of, members_of, sums_over
 from lrm.maps.kron import kronecker
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Masks = NDArray[np.uint64]
+from lrm.maps.linear import Floats, Integers
 
 #: κ of every basis with columns of L1 norm 1 is at least 1, but for rounding.
 LEAST_KAPPA = 0.5

@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.exact.products.strategy import Axis
-from lrm.maps.linear import LinearMap
+from lrm.maps.linear import Floats, Integers, LinearMap
 from lrm.maps.matrices import DenseMap
 from lrm.maps.products.batch import ProductBatch
-
-Floats = NDArray[np.float64]
 
 BLOCK_ANSWERS = 1 << 18
 """Answers that are computed and held at a time (2 MB per column)."""
@@ -101,7 +99,7 @@ class Piece:
 def pieces_of(
     batch: ProductBatch,
     merged: Sequence[MergedTerms],
-    group_of: NDArray[np.int64],
+    group_of: Integers,
     start: int,
     stop: int,
 ) -> Iterator[Piece]:

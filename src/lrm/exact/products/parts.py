@@ -20,11 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.maps.kron import kronecker
-from lrm.maps.linear import LinearMap
+from lrm.maps.linear import Floats, Integers, LinearMap
 from lrm.maps.products.batch import ProductBatch
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 SHORTENING = 20
 """Rounds in which columns that other null vectors have made longer than 1 are shortened again."""

@@ -8,19 +8,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lrm.errors import UnsupportedQuery, WorkloadError
 from lrm.exact.products.answers import Estimate, Lattice, Subset
 from lrm.exact.products.merged_terms import MergedTerms
-from lrm.maps.linear import LinearMap
+from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.products.batch import ProductBatch
 
 if TYPE_CHECKING:  # which is probed
     from lrm.exact.groups import MeasuredGroup
     from lrm.exact.products.reconstruction import ProductReconstruction
 
-Floats = NDArray[np.float64]
 
 PROBED_TERMS = 120
 """Terms whose answers are compared with the truth on a table without noise."""

@@ -13,12 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
-from lrm.exact.products.subsets import LARGEST_KEY, SubsetIndex, bits_of, masks_of, popcount
-from lrm.maps.linear import BLOCK_ENTRIES, LinearMap
+from lrm.exact.products.subsets import LARGEST_KEY, Masks, SubsetIndex, bits_of, masks_of, popcount
+from lrm.maps.linear import BLOCK_ENTRIES, Floats, Integers, LinearMap
 from lrm.maps.products.batch import ProductBatch
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: Bytes that all pairs of a term and a subset of its attributes may take while they are numbered.
 MOST_BYTES = 800_000_000
@@ -179,7 +176,7 @@ class Quadratic:
         ]
         self._cancel = any(np.any(block.sizes != block.coefficients) for block in self.blocks)
 
-    def _subset_masks(self, attributes: Integers, grams: Integers) -> NDArray[np.uint64]:
+    def _subset_masks(self, attributes: Integers, grams: Integers) -> Masks:
         bits = bits_of(self.d)[attributes]
         bits[~self.tells[grams]] = 0
         masks = np.zeros((len(attributes), 1, bits.shape[-1]), dtype=np.uint64)
@@ -191,14 +188,14 @@ class Quadratic:
             masks |= bits_of(self.d)[self.d - 2 + popcount(masks & two) % 2]
         return masks
 
-    def unfolded(self, sets: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    def unfolded(self, sets: Masks) -> NDArray[np.bool_]:
         """Which sets are measured whole: those both even and odd, or with nothing to fold."""
         both, two = masks_of(np.stack([np.arange(self.d) >= self.d - 2, self.mirrored]))
         none_to_fold = ~np.any(sets & two, axis=1)
         return np.asarray(np.all((sets & both) == both, axis=1) | none_to_fold)
 
     @cached_property
-    def supports(self) -> NDArray[np.uint64]:
+    def supports(self) -> Masks:
         """The distinct sets of attributes that a product distinguishes values in."""
         ends = [block.subsets[:, -1] for block in self.blocks]
         numbers = np.unique(np.concatenate([np.zeros(0, np.int64), *ends]))

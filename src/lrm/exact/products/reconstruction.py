@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lrm.errors import UnsupportedQuery, WorkloadError
 from lrm.exact.products.answers import Estimate, Lattice, can_answer, term_variances
@@ -30,14 +29,13 @@ from lrm.exact.products.row_weights import WeightClasses, add_term_rows, term_se
 from lrm.exact.products.strategy import Group, ProductStrategy, on_axes
 from lrm.exact.products.subsets import masks_of
 from lrm.exact.reconstruction import EXPLICIT_ENTRIES, Answering, Reconstruction, RowWeights
+from lrm.maps.linear import Floats, Integers
 from lrm.maps.products.batch import ProductBatch
 
 if TYPE_CHECKING:  # what is measured knows its way back
     from lrm.exact.groups import MeasuredGroup
     from lrm.exact.measured import Measured
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 Places = list[dict[int, slice]]
 """The columns of the measurements of each set, group by group."""

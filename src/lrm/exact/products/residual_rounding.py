@@ -7,12 +7,9 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lrm.exact.products.integers import ResidualBasis
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from lrm.maps.linear import Floats, Integers
 
 FINEST = 2048
 """Size of the largest entry of a rounded null vector, which is never finer than the rows."""

@@ -11,18 +11,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from lrm.exact.products.parts import OwnRows
 from lrm.exact.products.quadratic import PairGram
 from lrm.exact.products.strategy import Axis
-from lrm.exact.products.subsets import members_of, sums_over
+from lrm.exact.products.subsets import Masks, members_of, sums_over
 from lrm.exact.products.trees import RealTree
 from lrm.maps.kron import kronecker
-from lrm.maps.linear import TINY, LinearMap
-
-Floats = NDArray[np.float64]
+from lrm.maps.linear import TINY, Floats, Integers, LinearMap
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,9 +91,6 @@ class RealResidual:
             residual[number] = spread / self.kappa
         return residual, total
 
-
-Integers = NDArray[np.int64]
-Masks = NDArray[np.uint64]
 
 LEAST_PIVOT = 1e-11
 """Least squared pivot of a Gram of unit diagonal: what is below is rounding, and no digit of its

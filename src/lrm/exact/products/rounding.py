@@ -41,9 +41,8 @@ from lrm.exact.rounding import (
     most_bits,
 )
 from lrm.maps.kron import kronecker
+from lrm.maps.linear import Floats, Integers
 from lrm.maps.products.batch import ProductBatch
-
-Floats = NDArray[np.float64]
 
 WEIGHT_BITS = (9, 6, 4, 2)
 """Bits of 2^bits that are kept for the weight of a set, the usual number first."""
@@ -189,7 +188,7 @@ def _with_mixes(
     return replace(group, factors=tuple(factors), mixes=mixes)
 
 
-def _mix(rows: Floats, bases: Sequence[ProductBasis]) -> NDArray[np.int64]:
+def _mix(rows: Floats, bases: Sequence[ProductBasis]) -> Integers:
     """The integer matrix that is nearest to rows when multiplied by the product of bases.
 
     Whatever it is rounded to, the null vectors of the bases are those of the result.
@@ -243,7 +242,7 @@ def _rounded_residuals(
 
 def _rounded_residual(
     basis: GramBasis,
-    whole: NDArray[np.int64] | None,
+    whole: Integers | None,
     entry_bits: int,
     cost: Callable[[ResidualBasis], float],
 ) -> ResidualBasis:
@@ -318,7 +317,7 @@ def _marginal_group(group: Group, bits: int, entry_bits: int) -> MeasuredGroup:
 
 
 def _group(  # noqa: PLR0913, PLR0917 - what a group is made of
-    terms: NDArray[np.int64],
+    terms: Integers,
     axes: Sequence[Axis],
     bases: Sequence[ProductBasis],
     members: NDArray[np.bool_],

@@ -17,18 +17,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lrm.exact.products.answers import Lattice
 from lrm.exact.products.folding import fold_rows
 from lrm.exact.products.merged_terms import MergedTerms
 from lrm.exact.products.strategy import Axis
 from lrm.exact.reconstruction import RowWeights
-from lrm.maps.linear import LinearMap
+from lrm.maps.linear import Floats, Integers, LinearMap
 from lrm.maps.products.batch import ProductBatch
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 MOST_WORK = 1 << 24
 """Weights (classes times columns) of a whole batch: about ten seconds of intervals."""

@@ -16,12 +16,9 @@ from numpy.typing import NDArray
 from lrm.errors import WorkloadError
 from lrm.exact.products.marginals import Marginals
 from lrm.maps.kron import kron, kronecker
-from lrm.maps.linear import LinearMap
+from lrm.maps.linear import Floats, Integers, LinearMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.words import Total
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 MOST_VALUES = 1 << 27
 """Merged values of an axis: 1 GiB of counts."""

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lrm.maps.linear import Floats, Integers
+
 Masks = NDArray[np.uint64]
-Integers = NDArray[np.int64]
 
 AT_ONCE = 1 << 22
 """Pairs of sets that are compared in one piece."""
@@ -58,7 +59,7 @@ def tuples_of(inside: NDArray[np.bool_]) -> list[tuple[int, ...]]:
     return [tuple(columns[start:end]) for start, end in itertools.pairwise([0, *ends])]
 
 
-def sums_over(inside: NDArray[np.bool_], values: NDArray[np.float64]) -> NDArray[np.float64]:
+def sums_over(inside: NDArray[np.bool_], values: Floats) -> Floats:
     """The sum of ``values`` over the members of each row's set; most sets have few members."""
     rows, columns = np.nonzero(inside)
     return np.asarray(np.bincount(rows, values[columns], len(inside)), dtype=np.float64)
@@ -133,7 +134,7 @@ class SubsetIndex:
         place = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
         return np.where(self._keys[place] == key, place, -1)
 
-    def inside(self, sets: Masks) -> NDArray[np.float64] | sparse.csr_array:
+    def inside(self, sets: Masks) -> Floats | sparse.csr_array:
         """Incidence (subsets x sets): 1 where the subset is contained in the set.
 
         Dense where that is small, else sparse by enumerating the subsets of each set.

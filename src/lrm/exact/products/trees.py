@@ -29,10 +29,8 @@ from numpy.typing import NDArray
 from lrm.errors import WorkloadError
 from lrm.exact.products.quadratic import PairGram
 from lrm.maps.levels import range_energy
-from lrm.maps.linear import LinearMap
+from lrm.maps.linear import Floats, Integers, LinearMap
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Numbers = NDArray[Any]
 
 LARGEST_WEIGHT = 1 << 23

@@ -13,12 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from lrm.domain.core import MOST_ATTRIBUTES
 from lrm.errors import WorkloadError
 from lrm.maps.kron import kronecker
-from lrm.maps.linear import LinearMap
+from lrm.maps.linear import Floats, Integers, LinearMap
 from lrm.maps.matrices import check_weights
 from lrm.maps.products.factors import Word, make_factor, word_factor
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 MOST_CHOICES = 1 << 28
 """Products of a batch times attributes: their choices of factors take 1 GB."""

@@ -11,14 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
-from lrm.maps.linear import LinearMap
+from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import DenseMap
 from lrm.maps.products.batch import ProductBatch, sum_batch
-
-Floats = NDArray[np.float64]
 
 Product = tuple[float, Mapping[int, Floats]]
 """A coefficient, and one weight per value of some attributes: the others weigh 1."""

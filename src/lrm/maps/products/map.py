@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
-from lrm.maps.linear import Floats, LinearMap
+from lrm.maps.linear import Floats, Integers, LinearMap
 from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import kind_of
@@ -24,8 +24,6 @@ FLAT_CELLS = 1 << 22
 
 FLAT_WEIGHTS = 1 << 27
 """Non-zero weights of a product that is written out: 1.5 GB in sparse form."""
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +56,7 @@ class ProductMap(LinearMap):
         return self.batch.sizes
 
     @cached_property
-    def ends(self) -> NDArray[np.int64]:
+    def ends(self) -> Integers:
         """Where the queries of each term end: term t has ``ends[t−1]:ends[t]``."""
         return self.batch.term_ends()
 

@@ -9,11 +9,9 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
-
-Integers = NDArray[np.int64]
+from lrm.maps.linear import Integers
 
 NOT_COUNTED = -1
 """The label of values whose records are in no entry of a tabulation."""

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.maps.linear import LinearMap
+from lrm.maps.linear import Integers, LinearMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.words import Total
 
-Integers = NDArray[np.int64]
 MergedFactors = tuple[tuple[LinearMap, ...], Integers, NDArray[np.int32]]
 KnownMerges = dict[tuple[int, bytes], MergedFactors]
 """By attribute and the numbers of the factors that are present."""
