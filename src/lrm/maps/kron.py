@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lrm.maps.linear import Floats, Integers, LinearMap
 from lrm.maps.matrices import DenseMap
@@ -67,17 +66,8 @@ class Kron(LinearMap):
             rows = np.einsum("ij,ik->ijk", rows, part_rows).reshape(len(rows), -1)
         return rows
 
-    def columns(self, indices: NDArray[np.intp]) -> LinearMap:
-        return DenseMap(self.dense()[:, indices])
-
     def written_out(self) -> DenseMap:
         return DenseMap(self.dense())
-
-    def some_rows(self, count: int) -> LinearMap:
-        if self.shape[0] <= count:
-            return self
-        places = np.linspace(0, self.shape[0] - 1, count).astype(np.int64)
-        return DenseMap(np.vstack([self.rows(p, p + 1) for p in places]))
 
     def gram(self) -> Floats:
         return kronecker(part.gram() for part in self.parts)
@@ -93,16 +83,16 @@ class Kron(LinearMap):
         return np.asarray(kronecker(part_values[None] for part_values in values)[0])
 
     @cached_property
-    def _column_labels(self) -> Integers:
+    def column_labels(self) -> Integers:
         labels = np.zeros(1, dtype=np.int64)
         for part in self.parts:
-            part_labels = part.column_labels()
+            part_labels = part.column_labels
             labels = (labels[:, None] * (int(part_labels.max()) + 1) + part_labels).reshape(-1)
         labels[self.column_squared_sums() == 0] = -1
         return np.unique(labels, return_inverse=True)[1].reshape(-1)
 
     @cached_property
-    def _entry_range(self) -> tuple[float, float]:
+    def entry_range(self) -> tuple[float, float]:
         least, most = zip(*(part.entry_range for part in self.parts), strict=True)
         return math.prod(least), math.prod(most)
 

@@ -229,15 +229,6 @@ class LevelMap(LinearMap):
             blocks.append(sp.csr_array((value, (cell // size, cell)), shape=shape))
         return sp.csr_array(sp.vstack(blocks))
 
-    def rows(self, start: int, stop: int) -> Floats:
-        return np.asarray(self.sparse()[start:stop].toarray())
-
-    def columns(self, indices: NDArray[np.intp]) -> LinearMap:
-        return self.written_out().columns(indices)
-
-    def gram(self) -> Floats:
-        return self.written_out().gram()
-
     def column_absolute_sums(self) -> Floats:
         return np.full(self.cells, self.column_norm())
 
@@ -296,30 +287,15 @@ def level_sizes(fanouts: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(prod(fanouts[:level]) for level in range(len(fanouts) + 1))
 
 
-def _matrix_energies(rows: Floats, fanouts: tuple[int, ...]) -> Floats:
-    """``a_ℓ`` of a few queries, for every level."""
-    leaves = prod(fanouts)
-    sums = np.zeros((len(rows), leaves))
-    sums[:, : rows.shape[1]] = rows
-    seen = [np.vdot(sums, sums)]
+def _matrix_energies(rows: Floats | sp.csr_array, fanouts: tuple[int, ...]) -> Floats:
+    """``a_ℓ`` of some queries, for every level: each from the sums over blocks of the one below."""
+    energies = [float((rows**2).sum())]
     for fanout, size in zip(fanouts, level_sizes(fanouts)[1:], strict=True):
-        sums = sum((sums[:, child::fanout] for child in range(1, fanout)), sums[:, ::fanout])
-        seen.append(np.vdot(sums, sums) / size)
-    return np.array(seen)
-
-
-def _sparse_energies(matrix: sp.csr_array, fanouts: tuple[int, ...]) -> Floats:
-    """Energies of all queries of a sparse matrix, from its entries alone."""
-    row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    column, sums = matrix.indices, matrix.data
-    seen = [np.vdot(sums, sums)]
-    for fanout, size in zip(fanouts, level_sizes(fanouts)[1:], strict=True):
-        column = column // fanout
-        first = np.flatnonzero(np.diff(row, prepend=-1) | np.diff(column, prepend=-1))
-        sums = np.add.reduceat(sums, first) if len(first) else sums
-        row, column = row[first], column[first]
-        seen.append(np.vdot(sums, sums) / size)
-    return np.array(seen)
+        cells = np.arange(rows.shape[1])
+        shape = (rows.shape[1], -(-rows.shape[1] // fanout))
+        rows = rows @ sp.csr_array((np.ones(len(cells)), (cells, cells // fanout)), shape=shape)
+        energies.append(float((rows**2).sum()) / size)
+    return np.array(energies)
 
 
 def level_energies(queries: LinearMap, fanouts: tuple[int, ...]) -> Floats:
@@ -330,11 +306,10 @@ def level_energies(queries: LinearMap, fanouts: tuple[int, ...]) -> Floats:
     elif ends is not None:
         seen = np.array([range_energy(*ends, size).sum() for size in level_sizes(fanouts)])
     elif SPARSE_PAYS * queries.entry_count < prod(queries.shape):
-        seen = _sparse_energies(queries.sparse(), fanouts)
+        seen = _matrix_energies(queries.sparse(), fanouts)
     else:
-        blocks = queries.row_blocks(width=prod(fanouts))
-        parts = (_matrix_energies(rows, fanouts) for _, rows in blocks)
-        seen = np.sum([*parts], axis=0)
+        parts = [_matrix_energies(rows, fanouts) for _, rows in queries.row_blocks()]
+        seen = np.sum(parts, axis=0)
     return -np.diff(seen, append=0.0)
 
 

@@ -1,12 +1,13 @@
 """Linear maps: the queries of a workload as an operator first, a matrix on demand.
 
 A map of shape ``(m, n)`` answers ``m`` queries over ``n`` cells. Dense and sparse matrices are
-maps (`matrices`); prefix sums and all ranges (`ranges`), trees (`levels`) and products of
-attributes (`products`) are maps that never build their matrix. Code that needs numbers asks for the
-least that is sufficient: a product, a block of rows, some columns, the Gram matrix ``WᵀW``.
+maps (`matrices`); totals, identities, prefix sums and all ranges (`words`), trees (`levels`) and
+products of attributes (`products`) are maps that never build their matrix. Code that needs numbers
+asks for the least that is sufficient: a product, a block of rows, some columns, the Gram matrix
+``WᵀW``.
 
-A map answers for itself. Nobody asks of which kind it is; a new kind implements the abstract
-methods, and overrides those for which it has a closed form.
+A map answers for itself. Nobody asks of which kind it is; a new kind says what defines it and how
+it is written out as a matrix, and overrides the methods for which it has a closed form.
 """
 
 from __future__ import annotations
@@ -67,32 +68,44 @@ class LinearMap(ABC):
         return True
 
     @abstractmethod
+    def contents(self) -> dict[str, Any]:
+        """Everything that defines the map: plain values and arrays."""
+
+    @abstractmethod
+    def written_out(self) -> LinearMap:
+        """Return the map as a dense or sparse matrix."""
+
     def apply(self, x: Floats) -> Floats:
         """``W @ x`` for a vector or an n×c matrix."""
+        return self.written_out().apply(x)
 
-    @abstractmethod
     def apply_transpose(self, y: Floats) -> Floats:
         """``W.T @ y`` for a vector or an m×c matrix."""
+        return self.written_out().apply_transpose(y)
 
-    @abstractmethod
     def rows(self, start: int, stop: int) -> Floats:
         """Rows ``start:stop`` as a dense array."""
+        return self.written_out().rows(start, stop)
 
-    @abstractmethod
     def columns(self, indices: NDArray[np.intp]) -> LinearMap:
         """Restrict the map to some cells."""
+        return self.written_out().columns(indices)
 
-    @abstractmethod
     def gram(self) -> Floats:
         """``WᵀW`` as a dense n×n array."""
+        return self.written_out().gram()
 
-    @abstractmethod
     def column_absolute_sums(self) -> Floats:
         """``Σᵢ |Wᵢⱼ|`` for each cell j."""
+        return self.written_out().column_absolute_sums()
 
-    @abstractmethod
     def column_squared_sums(self) -> Floats:
         """``Σᵢ Wᵢⱼ²`` for each cell j."""
+        return self.written_out().column_squared_sums()
+
+    def sparse(self) -> sp.csr_array:
+        """The whole matrix with compressed rows."""
+        return self.written_out().sparse()
 
     def squared_norm(self) -> float:
         """``‖W‖_F²``."""
@@ -117,12 +130,9 @@ class LinearMap(ABC):
             result[start:stop] = (block * other.rows(start, stop)) @ x
         return result
 
+    @cached_property
     def column_labels(self) -> Integers:
         """Equal numbers for equal columns, from 0."""
-        return self._column_labels
-
-    @cached_property
-    def _column_labels(self) -> Integers:
         if self.shape[0] == 1:  # a batch may have 20,000 conditions, each a factor of one row
             return np.unique(self.rows(0, 1)[0], return_inverse=True)[1].astype(np.int64)
         columns = self.sparse_columns()
@@ -130,32 +140,20 @@ class LinearMap(ABC):
         columns.sort_indices()
         return equal_columns(columns)
 
-    @property
+    @cached_property
     def total_factor(self) -> float | None:
         """The a with ``WᵀW = a·11ᵀ``, or None where W distinguishes some cells."""
-        return self._total_factor
-
-    @cached_property
-    def _total_factor(self) -> float | None:
         # Ended by the first row that is not constant: labels of 100,000 columns took a minute.
         if any(np.any(block != block[:, :1]) for _, block in self.row_blocks()):
             return None
         return float(self.column_squared_sums()[0])
 
-    @property
+    @cached_property
     def entry_range(self) -> tuple[float, float]:
         """The smallest and the largest size of an entry that is not 0; (1, 1) without any."""
-        return self._entry_range
-
-    @cached_property
-    def _entry_range(self) -> tuple[float, float]:
         sizes = np.abs(self.sparse().data)
         sizes = sizes[sizes > 0]
         return (float(sizes.min()), float(sizes.max())) if len(sizes) else (1.0, 1.0)
-
-    def some_rows(self, count: int) -> LinearMap:
-        """About ``count`` of the queries, evenly spread; all of them where there are fewer."""
-        return self if self.shape[0] <= count else self.written_out().some_rows(count)
 
     def merged_columns(self, labels: Integers, cells: int) -> LinearMap:
         """The queries over merged cells: each number from 0 labels some of the cells.
@@ -175,17 +173,9 @@ class LinearMap(ABC):
         """Vectors u and v with ``(WᵀW)_ij = u_i·v_j`` for i ≤ j, where there are such."""
         return None
 
-    @abstractmethod
-    def contents(self) -> dict[str, Any]:
-        """Everything that defines the map: plain values and arrays."""
-
     def dense(self) -> Floats:
         """The whole matrix; only solvers may ask for it."""
         return self.rows(0, self.shape[0])
-
-    def sparse(self) -> sp.csr_array:
-        """The whole matrix with compressed rows."""
-        return sp.csr_array(self.dense())
 
     def sparse_columns(self) -> sp.csc_array:
         """The whole matrix with compressed columns."""
@@ -215,10 +205,6 @@ class LinearMap(ABC):
             (whole_numbers(matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape
         )
         return np.asarray(integer_matrix @ x)
-
-    @abstractmethod
-    def written_out(self) -> LinearMap:
-        """Return the map as a dense or sparse matrix."""
 
     def scaled(self, factor: float) -> LinearMap:
         """``factor`` times the map."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -32,11 +34,6 @@ class _MatrixMap(LinearMap):
     def apply_transpose(self, y: Floats) -> Floats:
         return np.asarray(self.matrix.T @ y)
 
-    def some_rows(self, count: int) -> Self:
-        if self.shape[0] <= count:
-            return self
-        return type(self)(self.matrix[np.linspace(0, self.shape[0] - 1, count).astype(np.int64)])
-
     def written_out(self) -> Self:
         return self
 
@@ -49,11 +46,27 @@ class _MatrixMap(LinearMap):
             return SparseMap(matrix)
         return DenseMap(matrix.toarray())
 
+    @abstractmethod
+    def _each(self, function: Callable[[Floats], Floats]) -> Self:
+        """The matrix with a function of each entry; that of 0 is 0."""
+
     def scaled(self, factor: float) -> Self:
-        return type(self)(self.matrix * factor)
+        return self._each(lambda entries: entries * factor)
+
+    def rounded(self, factor: float) -> Self:
+        return self._each(lambda entries: np.rint(entries * factor))
 
     def absolute(self) -> Self:
-        return type(self)(abs(self.matrix))
+        return self._each(np.abs)
+
+    def squared(self) -> Self:
+        return self._each(np.square)
+
+    def column_absolute_sums(self) -> Floats:
+        return np.asarray(abs(self.matrix).sum(axis=0)).ravel()
+
+    def column_squared_sums(self) -> Floats:
+        return np.asarray((self.matrix**2).sum(axis=0)).ravel()
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,24 +90,23 @@ class DenseMap(_MatrixMap):
     def columns(self, indices: NDArray[np.intp]) -> DenseMap:
         return DenseMap(self.matrix[:, indices])
 
-    @property
-    def entry_count(self) -> int:
-        return self._entry_count
-
     @cached_property
-    def _entry_count(self) -> int:
+    def entry_count(self) -> int:
         return int(np.count_nonzero(self.matrix))
 
     @cached_property
-    def _entry_range(self) -> tuple[float, float]:
+    def entry_range(self) -> tuple[float, float]:
         sizes = np.abs(self.matrix[self.matrix != 0])
         return (float(sizes.min()), float(sizes.max())) if len(sizes) else (1.0, 1.0)
+
+    def sparse(self) -> sp.csr_array:
+        return sp.csr_array(self.matrix)
 
     def sparse_columns(self) -> sp.csc_array:
         return sp.csc_array(self.matrix)
 
-    def rounded(self, factor: float) -> DenseMap:
-        return DenseMap(np.rint(self.matrix * factor))
+    def _each(self, function: Callable[[Floats], Floats]) -> DenseMap:
+        return DenseMap(function(self.matrix))
 
     def scale_rows(self, factors: Floats) -> DenseMap:
         return DenseMap(self.matrix * factors[:, None])
@@ -102,17 +114,8 @@ class DenseMap(_MatrixMap):
     def scale_columns(self, factors: Floats) -> DenseMap:
         return DenseMap(self.matrix * factors)
 
-    def squared(self) -> DenseMap:
-        return DenseMap(self.matrix**2)
-
     def gram(self) -> Floats:
         return np.asarray(self.matrix.T @ self.matrix)
-
-    def column_absolute_sums(self) -> Floats:
-        return np.asarray(np.abs(self.matrix).sum(axis=0))
-
-    def column_squared_sums(self) -> Floats:
-        return np.asarray((self.matrix**2).sum(axis=0))
 
     def contents(self) -> dict[str, Any]:
         return {"matrix": self.matrix}
@@ -144,19 +147,16 @@ class SparseMap(_MatrixMap):
     def columns(self, indices: NDArray[np.intp]) -> SparseMap:
         return SparseMap(sp.csr_array(sp.csc_array(self.matrix)[:, indices]))
 
-    def rounded(self, factor: float) -> SparseMap:
-        rounded_matrix = sp.csr_array(self.matrix, copy=True)
-        rounded_matrix.data = np.rint(rounded_matrix.data * factor)
-        return SparseMap(rounded_matrix)
+    def _each(self, function: Callable[[Floats], Floats]) -> SparseMap:
+        matrix = self.matrix
+        data = function(matrix.data)
+        return SparseMap(sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape))
 
     def scale_rows(self, factors: Floats) -> SparseMap:
         return SparseMap(sp.csr_array(sp.diags_array(factors) @ self.matrix))
 
     def scale_columns(self, factors: Floats) -> SparseMap:
         return SparseMap(sp.csr_array(self.matrix @ sp.diags_array(factors)))
-
-    def squared(self) -> SparseMap:
-        return SparseMap(self.matrix.power(2))
 
     def is_expansion_of(
         self, merged: LinearMap, index: Integers, factor: Integers, most: float
@@ -190,12 +190,6 @@ class SparseMap(_MatrixMap):
 
     def gram(self) -> Floats:
         return np.asarray((self.matrix.T @ self.matrix).toarray())
-
-    def column_absolute_sums(self) -> Floats:
-        return np.asarray(abs(self.matrix).sum(axis=0)).ravel()
-
-    def column_squared_sums(self) -> Floats:
-        return np.asarray(self.matrix.power(2).sum(axis=0)).ravel()
 
     def is_integer(self) -> bool:
         return is_whole(self.matrix.data)

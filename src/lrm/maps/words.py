@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -100,32 +101,21 @@ class ZeroOneMap(LinearMap):
     def written_out(self) -> DenseMap:
         return DenseMap(self.dense())
 
-    def some_rows(self, count: int) -> LinearMap:
-        if self.shape[0] <= count:
-            return self
-        values = np.arange(self.cells)
-        last = np.linspace(0, self.cells - 1, count).astype(np.int64)[:, None]
-        first = self._first_of(last)
-        return DenseMap(((values >= first) & (values <= last)).astype(np.float64))
-
-    def _first_of(self, last: Integers) -> Integers:
-        """The first cells of some queries with the given last ones."""
-        raise NotImplementedError
-
     def entrywise_apply(self, other: LinearMap, x: Floats) -> Floats:
         return self.apply(x) if other is self else super().entrywise_apply(other, x)
 
     def column_squared_sums(self) -> Floats:
         return self.column_absolute_sums()
 
+    @cached_property
     def column_labels(self) -> Integers:
         return np.arange(self.cells)
 
-    @property
+    @cached_property
     def total_factor(self) -> float | None:
         return float(self.column_squared_sums()[0]) if self.cells == 1 else None
 
-    @property
+    @cached_property
     def entry_range(self) -> tuple[float, float]:
         return 1.0, 1.0
 
@@ -181,10 +171,11 @@ class Total(ZeroOneMap):
     def column_absolute_sums(self) -> Floats:
         return np.ones(self.cells)
 
+    @cached_property
     def column_labels(self) -> Integers:
         return np.zeros(self.cells, dtype=np.int64)
 
-    @property
+    @cached_property
     def total_factor(self) -> float:
         return 1.0
 
@@ -212,9 +203,6 @@ class Identity(ZeroOneMap):
 
     def bounds(self, start: int, stop: int) -> tuple[Integers, Integers]:
         return np.arange(start, stop), np.arange(start, stop)
-
-    def _first_of(self, last: Integers) -> Integers:
-        return last
 
     def apply(self, x: Floats) -> Floats:
         return x
@@ -258,9 +246,6 @@ class Prefix(ZeroOneMap):
 
     def bounds(self, start: int, stop: int) -> tuple[Integers, Integers]:
         return np.zeros(stop - start, dtype=np.int64), np.arange(start, stop)
-
-    def _first_of(self, last: Integers) -> Integers:
-        return np.zeros_like(last)
 
     def gram(self) -> Floats:
         cell = np.arange(self.cells, dtype=np.float64)
@@ -326,9 +311,6 @@ class AllRanges(ZeroOneMap):
         np.add.at(change, first, y)
         np.subtract.at(change, last + 1, y)
         return np.asarray(np.cumsum(change, axis=0)[:-1])
-
-    def _first_of(self, last: Integers) -> Integers:
-        return np.minimum(last, self.cells - 1 - last)
 
     def gram(self) -> Floats:
         cell = np.arange(self.cells, dtype=np.float64)

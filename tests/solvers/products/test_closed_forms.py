@@ -258,7 +258,7 @@ def test_fused_factors_mean_their_matrices():
     np.testing.assert_allclose(fused.gram_times(X), W.T @ W @ X)
     np.testing.assert_allclose(fused.entrywise_apply(other, X), (W * V) @ X)
     np.testing.assert_allclose(fused.rows(3, 6), W[3:6])
-    labels = fused.column_labels()
+    labels = fused.column_labels
     same = labels[:, None] == labels
     np.testing.assert_array_equal(same, (W.T[:, None] == W.T).all(axis=2))
 

@@ -13,6 +13,7 @@ from lrm.errors import UnsupportedQuery, WorkloadError
 from lrm.exact.products.answers import Estimate, Lattice, Subset
 from lrm.exact.products.merged_terms import MergedTerms
 from lrm.maps.linear import Floats, LinearMap
+from lrm.maps.matrices import DenseMap
 from lrm.maps.products.batch import ProductBatch
 
 if TYPE_CHECKING:  # which is probed
@@ -184,8 +185,16 @@ class _Probe(Estimate):
 
 def _thinned(batch: ProductBatch) -> ProductBatch:
     """The terms of a batch with a few rows of each factor."""
-    factors = tuple(tuple(factor.some_rows(PROBED_ROWS) for factor in f) for f in batch.factors)
+    factors = tuple(tuple(map(_some_rows, choices)) for choices in batch.factors)
     return replace(batch, factors=factors, _shapes={})
+
+
+def _some_rows(factor: LinearMap) -> LinearMap:
+    """About ``PROBED_ROWS`` queries, evenly spread; all of them where there are fewer."""
+    if factor.shape[0] <= PROBED_ROWS:
+        return factor
+    places = np.linspace(0, factor.shape[0] - 1, PROBED_ROWS).astype(np.int64).tolist()
+    return DenseMap(np.vstack([factor.rows(place, place + 1) for place in places]))
 
 
 def _product_truth(

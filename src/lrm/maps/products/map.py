@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
 from lrm.maps.linear import Floats, Integers, LinearMap
@@ -98,30 +97,6 @@ class ProductMap(LinearMap):
     @property
     def entry_count(self) -> int:
         return self._weights
-
-    def apply(self, x: Floats) -> Floats:
-        return self._flat().apply(x)
-
-    def apply_transpose(self, y: Floats) -> Floats:
-        return self._flat().apply_transpose(y)
-
-    def rows(self, start: int, stop: int) -> Floats:
-        return self._flat().rows(start, stop)
-
-    def sparse(self) -> sp.csr_array:
-        return self._flat().matrix
-
-    def columns(self, indices: NDArray[np.intp]) -> LinearMap:
-        return self._flat().columns(indices)
-
-    def gram(self) -> Floats:
-        return self._flat().gram()
-
-    def column_absolute_sums(self) -> Floats:
-        return self._flat().column_absolute_sums()
-
-    def column_squared_sums(self) -> Floats:
-        return self._flat().column_squared_sums()
 
     def squared_norm(self) -> float:
         """``‖W‖_F²``, without a list of cells."""

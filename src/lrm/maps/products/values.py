@@ -57,7 +57,7 @@ def distinct_values(factors: Sequence[LinearMap]) -> tuple[Integers, int]:
             break  # all values differ already
         if factor.kind != "total":
             # Pairs of labels below 2^26; sorting numbers is 100 times as fast as sorting columns.
-            factor_labels = factor.column_labels()
+            factor_labels = factor.column_labels
             pairs = labels * (int(factor_labels.max()) + 1) + factor_labels
             labels = np.unique(pairs, return_inverse=True)[1].reshape(-1)
     used = np.zeros(size, dtype=bool)

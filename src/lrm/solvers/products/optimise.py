@@ -311,7 +311,7 @@ def _fineness(batch: ProductBatch) -> Iterator[Integers]:
     One attribute at a time: all terms of 500 attributes would take half a gigabyte.
     """
     for i, choices in enumerate(batch.factors):
-        distinct = np.array([int(f.column_labels().max()) + 1 for f in choices])
+        distinct = np.array([int(f.column_labels.max()) + 1 for f in choices])
         if len(np.unique(distinct)) <= 2:
             continue
         column = np.zeros(batch.terms, dtype=np.int64)
