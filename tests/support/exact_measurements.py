@@ -1,7 +1,8 @@
 """Measurements of products without noise."""
 
-from lrm.exact.products.answers import Lattice, _along
+from lrm.exact.products.answers import Lattice
 from lrm.exact.products.folding import fold, unfold
+from lrm.maps.kron import along
 
 
 def measure_exactly(group, table):
@@ -10,10 +11,7 @@ def measure_exactly(group, table):
     for inside in group.marginals.members:
         y = table
         for i, member in reversed(list(enumerate(inside))):
-            if member:
-                y = _along(y, i, lambda X, i=i: group.marginals.bases[i].times(X))
-            else:
-                y = y.sum(axis=i)
+            y = along(y, i, group.marginals.bases[i].times) if member else y.sum(axis=i)
         measured.append(y)
     lattice = Lattice.of(group)
     for b, sign in enumerate(group.marginals.folds.tolist()):

@@ -11,8 +11,10 @@ from lrm.exact.cells import over_merged
 from lrm.exact.integers import CellBasis
 from lrm.exact.measured import Measured
 from lrm.exact.products.merged_terms import MergedTerms
+from lrm.maps.kron import along
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.products.map import ProductMap
+from lrm.maps.words import Total
 
 
 def cone(measured: Measured, queries: LinearMap) -> tuple[Floats, Callable[[Floats], Floats]]:
@@ -76,9 +78,6 @@ def _on_cells(merged: MergedTerms, term: int, cells: Floats) -> Floats:
     for coefficient, product in merged.summands(term):
         part = cells
         for k in range(cells.ndim):
-            moved = np.moveaxis(part, k, 0)
-            flat = moved.reshape(len(moved), -1)
-            image = product[k].apply(flat) if k in product else flat.sum(axis=0, keepdims=True)
-            part = np.moveaxis(image.reshape(len(image), *moved.shape[1:]), 0, k)
+            part = along(part, k, product.get(k, Total(part.shape[k])).apply)
         term_answers = term_answers + coefficient * part
     return np.asarray(term_answers).reshape(-1)

@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
-from lrm.exact.integers import CARRIER_BITS, CellBasis, IntegerBasis
+from lrm.exact.integers import CARRIER_BITS, IntegerBasis, ProductBasis
 from lrm.exact.products.folding import FOLDS, fold, fold_rows, unfold
-from lrm.exact.products.integers import MarginalBasis, ProductBasis
 from lrm.exact.products.parts import LEAST_SINGULAR
 from lrm.exact.products.strategy import Axis
-from lrm.maps.kron import kronecker
+from lrm.maps.kron import along, kronecker
 from lrm.maps.linear import Floats, Integers
 from lrm.maps.matrices import DenseMap
 from lrm.maps.products.tabulation import Tabulation, ValueLabels
@@ -104,11 +103,8 @@ class MeasuredGroup:
 
     def _mixed(self, b: int) -> DenseMap:
         """The integer matrix over the values of a mixed set's axes; float64 holds it exactly."""
-        return DenseMap(self.mixes[b] @ kronecker(self._matrix(k) for k in self.sets[b]))
-
-    def _matrix(self, k: int) -> Floats:
-        basis = self.bases[k]
-        return np.asarray(basis.apply(np.eye(basis.size, dtype=np.int64)), dtype=np.float64)
+        matrices = (self.product_bases[k].dense() for k in self.sets[b])
+        return DenseMap(self.mixes[b] @ kronecker(matrices))
 
     @property
     def product_bases(self) -> tuple[ProductBasis, ...]:
@@ -194,12 +190,7 @@ class MeasuredGroup:
         That of a folded set is one for all: it divides cells and their mirror images. Residuals
         have none, since they are measured with Gaussian noise, on all integers.
         """
-        axis_divisors = [
-            basis.row_divisors()
-            if isinstance(basis, CellBasis | MarginalBasis)
-            else np.ones(1, dtype=np.int64)
-            for basis in self.bases
-        ]
+        axis_divisors = [basis.row_divisors() for basis in self.bases]
         set_divisors = []
         for members, factor, height, sign in zip(
             self.sets, self.factors, self.heights, self.folds, strict=True
@@ -228,9 +219,7 @@ class MeasuredGroup:
         members = self.sets[b]
         table = entries.reshape([self.axes[k].size for k in members])
         for place, k in enumerate(members):
-            moved = np.moveaxis(table, place, 0)
-            image = self.bases[k].apply(moved.reshape(len(moved), -1))
-            table = np.moveaxis(image.reshape(len(image), *moved.shape[1:]), 0, place)
+            table = along(table, place, self.bases[k].apply)
         if self.folds[b]:
             table = fold(table, self.mirrored(members), self.folds[b])
         values = table.reshape(-1)
@@ -256,7 +245,7 @@ class MeasuredGroup:
         """The matrix from what is measured of each mixed set to the product's measurements."""
         inverses = {}
         for b, mix in self.mixes.items():
-            spaces = [_column_space(self._matrix(k)) for k in self.sets[b]]
+            spaces = [_column_space(self.product_bases[k].dense()) for k in self.sets[b]]
             space = kronecker(spaces)
             inverses[b] = space @ np.linalg.pinv(mix @ space, LEAST_SINGULAR)
         return inverses
@@ -264,8 +253,8 @@ class MeasuredGroup:
     def rows(self, b: int) -> Floats:
         """What set b measures, as an array: measurements x values of all axes, for small tables."""
         matrices = [
-            self._matrix(k) if k in self.sets[b] else np.ones((1, basis.size))
-            for k, basis in enumerate(self.bases)
+            basis.dense() if k in self.sets[b] else np.ones((1, basis.size))
+            for k, basis in enumerate(self.product_bases)
         ]
         rows = self.factors[b] * kronecker(matrices)
         if b in self.mixes:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
 from lrm.exact.cells import CellMap
-from lrm.maps.linear import Integers, LinearMap
+from lrm.exact.products.basis import AnyBasis
+from lrm.maps.linear import Floats, Integers, LinearMap
 from lrm.maps.whole import WholeSums, whole_numbers
 from lrm.privacy.bodies.base import Body
 
@@ -38,45 +39,63 @@ def row_divisors(rows: sp.csr_array) -> Integers:
     return np.maximum(divisors, 1)
 
 
-class IntegerBasis(Protocol):
+class IntegerBasis(ABC):
     """An integer matrix over the values of one axis, and what follows from it."""
 
-    @property
-    def size(self) -> int:
-        """Number of values."""
-        ...
-
-    @property
-    def height(self) -> int:
-        """Number of rows."""
-        ...
-
-    @property
-    def peak(self) -> int:
-        """Largest size of an entry."""
-        ...
+    size: int
+    """Number of values."""
 
     @property
     def scale(self) -> float:
         """What the integers are divided by to have the real basis."""
-        ...
+        return 1.0
 
-    def column_norm(self, power: int) -> int:
-        """Largest ``Σ|entry|^power`` of a column, exactly."""
-        ...
+    @property
+    @abstractmethod
+    def height(self) -> int:
+        """Number of rows."""
 
-    def apply(self, X: NDArray[np.generic]) -> NDArray[np.generic]:
-        """The matrix times X, in X's own integers: 64-bit ones or Python's."""
-        ...
+    @property
+    @abstractmethod
+    def peak(self) -> int:
+        """Largest size of an entry."""
 
     @property
     def mirrored(self) -> bool:
         """Whether its values are mirror images of each other in a folded table."""
-        ...
+        return False
+
+    @abstractmethod
+    def column_norm(self, power: int) -> int:
+        """Largest ``Σ|entry|^power`` of a column, exactly."""
+
+    @abstractmethod
+    def apply(self, X: NDArray[np.generic]) -> NDArray[np.generic]:
+        """The matrix times X, in X's own integers: 64-bit ones or Python's."""
+
+    def row_divisors(self) -> Integers:
+        """What divides all entries of each row; one number if it is one for all."""
+        return np.ones(1, dtype=np.int64)
+
+
+class ProductBasis(IntegerBasis):
+    """An integer matrix over the values of one attribute, or of several fused into one."""
+
+    @abstractmethod
+    def real(self) -> AnyBasis:
+        """The basis in real numbers, for answers and variances."""
+
+    @abstractmethod
+    def contents(self) -> dict[str, Integers]:
+        """The arrays that define it."""
+
+    def dense(self) -> Floats:
+        """The matrix as an array; float64 holds its entries exactly."""
+        return self.apply(np.eye(self.size, dtype=np.int64)).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
-class CellBasis:
+class CellBasis(IntegerBasis):
     """The matrix of a strategy over a list of cells, some of which are merged.
 
     The values of its axis are classes of cells that count alike (``labels``); of each class,
@@ -113,6 +132,7 @@ class CellBasis:
             )
         if self.row_rank is not None and not 1 <= self.row_rank <= min(rows, columns):
             raise WorkloadError(f"a strategy of shape {rows}×{columns} has no rank {self.row_rank}")
+        object.__setattr__(self, "size", len(self._classes[1]))
         if self.column_norm(1) < 1:
             raise WorkloadError("the strategy measures nothing: all its weights are 0")
 
@@ -126,22 +146,8 @@ class CellBasis:
         return self._classes[0]
 
     @property
-    def size(self) -> int:
-        """Number of classes."""
-        return len(self._classes[1])
-
-    @property
     def height(self) -> int:
         return self.matrix.shape[0]
-
-    @property
-    def scale(self) -> float:
-        """The integers are those of the strategy."""
-        return 1.0
-
-    @property
-    def mirrored(self) -> bool:
-        return False
 
     @property
     def peak(self) -> int:

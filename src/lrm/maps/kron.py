@@ -9,12 +9,13 @@ from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lrm.maps.linear import Floats, Integers, LinearMap
 from lrm.maps.matrices import DenseMap
 from lrm.maps.words import Total
 
-Linear = Callable[[Floats], Floats]
+Linear = Callable[[Any], NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,14 +105,19 @@ class Kron(LinearMap):
         return {"parts": [part.digest for part in self.parts]}
 
 
+def along(table: NDArray[Any], axis: int, function: Linear) -> NDArray[Any]:
+    """A linear function of columns, applied along one axis of an array."""
+    moved = np.moveaxis(table, axis, 0)
+    columns = math.prod(moved.shape[1:])  # there may be none
+    image = function(np.ascontiguousarray(moved).reshape(len(moved), columns))
+    return np.moveaxis(image.reshape(len(image), *moved.shape[1:]), 0, axis)
+
+
 def _along_each(X: Floats, lengths: Sequence[int], functions: Sequence[Linear]) -> Floats:
     """One linear function of columns along each axis that the rows of X are made of."""
     table = X.reshape(*lengths, *X.shape[1:])
     for axis, function in enumerate(functions):
-        moved = np.moveaxis(table, axis, 0)
-        columns = math.prod(moved.shape[1:])  # there may be none
-        image = function(np.ascontiguousarray(moved).reshape(len(moved), columns))
-        table = np.moveaxis(image.reshape(len(image), *moved.shape[1:]), 0, axis)
+        table = along(table, axis, function)
     height = math.prod(table.shape[: len(functions)])
     return np.ascontiguousarray(table).reshape(height, *X.shape[1:])
 

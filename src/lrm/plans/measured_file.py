@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from lrm.errors import FileFormatError
 from lrm.exact.cells import CellMap
 from lrm.exact.groups import MeasuredGroup
-from lrm.exact.integers import CARRIER_BITS, CellBasis
+from lrm.exact.integers import CARRIER_BITS, CellBasis, ProductBasis
 from lrm.exact.measured import Measured, plain_tables
-from lrm.exact.products.integers import MarginalBasis, ProductBasis, ResidualBasis
+from lrm.exact.products.integers import MarginalBasis, ResidualBasis
 from lrm.exact.products.strategy import Axis
 from lrm.exact.products.trees import TreeBasis, tree_levels
 from lrm.files.facts import Arrays, Facts

@@ -47,8 +47,8 @@ def test_products_with_a_tree_are_those_of_its_matrix(size):
     other = DenseMap(np.random.default_rng(3).normal(size=(size, size)))
     for W, V in [(Prefix(size),) * 2, (AllRanges(size),) * 2, (other,) * 2, (Prefix(size), other)]:
         spread, means = tree.forms(W, V)
-        assert np.allclose(spread, np.diag(W.dense() @ P @ V.dense().T))
-        assert np.allclose(means, (W.dense() @ tree.h) * (V.dense() @ tree.h))
+        assert np.allclose(spread * tree.kappa, np.diag(W.dense() @ P @ V.dense().T))
+        assert np.allclose(means * tree.kappa**2, (W.dense() @ tree.h) * (V.dense() @ tree.h))
         gram = PairGram(W, V)
         residual, total = tree.numbers([gram])
         assert residual[0] * tree.kappa == pytest.approx(np.vdot(P, gram.dense()))

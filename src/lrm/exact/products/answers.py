@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
@@ -29,7 +29,7 @@ from lrm.exact.products.folding import signs_over
 from lrm.exact.products.merged_terms import MergedTerms, Product
 from lrm.exact.products.strategy import Axis, Group
 from lrm.exact.products.subsets import SubsetIndex, masks_of, members_of, sums_over, tuples_of
-from lrm.maps.kron import kronecker
+from lrm.maps.kron import along, kronecker
 from lrm.maps.linear import BLOCK_ENTRIES, Floats, Integers, LinearMap
 
 Subset = tuple[int, ...]
@@ -48,13 +48,6 @@ MOST_TRANSFORMED = 512
 
 CANCELS = 1e-13
 """Totals of queries below this, relative to their weights, are rounding errors."""
-
-
-def _along(array: Floats, axis: int, function: Callable[[Floats], Floats]) -> Floats:
-    """Apply a linear function of columns along one axis."""
-    moved = np.moveaxis(array, axis, 0)
-    result = function(moved.reshape(len(moved), -1))
-    return np.moveaxis(result.reshape(len(result), *moved.shape[1:]), 0, axis)
 
 
 class Lattice:
@@ -188,9 +181,7 @@ class Lattice:
         if key not in self._forms:
             if len(self._forms) >= HELD_FORMS:
                 self._forms.clear()
-            kappa = self.bases[i].kappa
-            residual, total = self.bases[i].forms(factor, other)
-            self._forms[key] = residual / kappa, total / kappa**2
+            self._forms[key] = self.bases[i].forms(factor, other)
         return self._forms[key]
 
     @cached_property
@@ -290,11 +281,6 @@ class Estimate:
         self._held = 0
         self._last: tuple[Subset, Floats] = ((), np.zeros(()))
 
-    @cached_property
-    def _averages(self) -> list[Floats]:
-        """``a_i = S_i·h_i/κ_i``."""
-        return [basis.times(basis.h[:, None])[:, 0] / basis.kappa for basis in self.lattice.bases]
-
     def residual(self, subset: Subset) -> Floats:
         """``z_A``, computed once; the oldest are dropped where all of them are too many."""
         if subset not in self._residuals:
@@ -314,12 +300,11 @@ class Estimate:
 
     def _contracted(self, y: Floats, members: Sequence[int], subset: Subset) -> Floats:
         for place in range(len(members) - 1, -1, -1):
-            i = members[place]
-            if i in subset:
-                basis = self.lattice.bases[i]
-                y = _along(y, place, lambda Y, basis=basis: basis.transpose_times(Y))  # type: ignore[misc]
+            basis = self.lattice.bases[members[place]]
+            if members[place] in subset:
+                y = along(y, place, basis.transpose_times)
             else:
-                y = np.tensordot(y, self._averages[i], axes=(place, 0))
+                y = np.tensordot(y, basis.average, axes=(place, 0))
         return np.asarray(y)
 
     def answer(self, factors: Sequence[LinearMap]) -> Floats:
@@ -333,23 +318,18 @@ class Estimate:
         most = max((bases[i].size for i in support), default=0)
         if len(support) >= MANY_AXES and most <= MOST_TRANSFORMED:
             return self._with_totals(factors, self._all_at_once(factors))
-        means = {i: factors[i].apply(bases[i].h[:, None])[:, 0] for i in support}
+        means = {i: bases[i].means(factors[i]) for i in support}
         total: Floats | float = 0.0
         for subset in self.lattice.asked(factors):
-            part = self.residual(subset)
+            part = self.residual(subset) / math.prod(bases[i].kappa for i in subset)
             for place, i in enumerate(subset):
-                part = _along(
-                    part,
-                    place,
-                    lambda Z, i=i: factors[i].apply(bases[i].projector_times(Z)),  # type: ignore[misc]
-                )
+                part = along(part, place, bases[i].projector_times)
+                part = along(part, place, factors[i].apply)
             for place, i in enumerate(support):
                 if i not in subset:
                     part = np.moveaxis(np.multiply.outer(means[i], part), 0, place)
             total = total + part
-        return self._with_totals(
-            factors, np.asarray(total) * math.prod(1.0 / bases[i].kappa for i in support)
-        )
+        return self._with_totals(factors, np.asarray(total))
 
     def _with_totals(self, factors: Product, result: Floats) -> Floats:
         """The answers of a product from those on the axes where it distinguishes values."""
@@ -376,8 +356,8 @@ class Estimate:
             inverses = np.take(inverses, pattern, place)
         estimate = estimate * inverses
         for place, i in enumerate(support):
-            Q, factor = self.lattice.spectral(i), factors[i]
-            estimate = _along(estimate, place, lambda Z, Q=Q, factor=factor: factor.apply(Q @ Z))  # type: ignore[misc]
+            estimate = along(estimate, place, self.lattice.spectral(i).__matmul__)
+            estimate = along(estimate, place, factors[i].apply)
         return estimate * math.prod(1.0 / self.lattice.bases[i].kappa for i in support)
 
     def _transformed(self, support: Subset) -> Floats:
@@ -393,7 +373,7 @@ class Estimate:
             part = self._measured[b]
             for place in range(len(members) - 1, -1, -1):
                 if members[place] not in roots:
-                    part = np.tensordot(part, self._averages[members[place]], axes=(place, 0))
+                    part = np.tensordot(part, bases[members[place]].average, axes=(place, 0))
             inner = [i for i in members if i in roots]
             for i in inner:  # each axis in turn is the first, and becomes the last
                 part = (images[i] @ part.reshape(images[i].shape[1], -1)).T

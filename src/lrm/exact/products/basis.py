@@ -5,10 +5,10 @@ See ``docs/explanation/products.md``.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
@@ -20,60 +20,82 @@ STEEP = 32.0
 """Entries of Θ from which ``H·X`` is refined: Woodbury's formula left answers 1e-6 off at 1,023."""
 
 
-class AnyBasis(Protocol):
+class AnyBasis(ABC):
     """What answers and variances need to know of a basis S of one attribute.
 
     With ``H = (SᵀS)⁻¹`` (or, of a residual basis R, ``H = (RᵀR + 11ᵀ/κ)⁻¹``), ``h = H·1``,
     ``κ = 1ᵀH1`` and ``P = H − h·hᵀ/κ``.
     """
 
-    @property
-    def size(self) -> int:
-        """Number of values."""
-        ...
+    size: int
+    """Number of values."""
 
     @property
+    @abstractmethod
     def h(self) -> Floats:
         """``H·1``."""
-        ...
 
-    @property
+    @cached_property
     def kappa(self) -> float:
         """``1ᵀH1``."""
-        ...
-
-    def times(self, X: Floats) -> Floats:
-        """``S·X`` for X of values x anything."""
-        ...
-
-    def transpose_times(self, Y: Floats) -> Floats:
-        """``Sᵀ·Y``."""
-        ...
-
-    def inverse_times(self, X: Floats) -> Floats:
-        """``H·X``."""
-        ...
-
-    def projector_times(self, X: Floats) -> Floats:
-        """``P·X``."""
-        ...
-
-    def forms(self, factor: LinearMap, other: LinearMap) -> tuple[Floats, Floats]:
-        """``diag(W·P·Vᵀ)`` and ``(W·h)·(V·h)``, row by row, of factors with as many rows."""
-        ...
-
-    def numbers(self, grams: Sequence[PairGram]) -> tuple[Floats, Floats]:
-        """``tr(P·M)/κ`` and ``hᵀ·M·h/κ²`` of each Gram M."""
-        ...
+        return float(self.h.sum())
 
     @property
     def mirrored(self) -> bool:
         """Whether its values are mirror images of each other in a folded table."""
-        ...
+        return False
+
+    @abstractmethod
+    def times(self, X: Floats) -> Floats:
+        """``S·X`` for X of values x anything."""
+
+    @abstractmethod
+    def transpose_times(self, Y: Floats) -> Floats:
+        """``Sᵀ·Y``."""
+
+    @abstractmethod
+    def projector_times(self, X: Floats) -> Floats:
+        """``P·X``."""
+
+    def inverse_times(self, X: Floats) -> Floats:
+        """``H·X``."""
+        return np.asarray(self.projector_times(X) + np.outer(self.h, self.h @ X) / self.kappa)
+
+    @cached_property
+    def average(self) -> Floats:
+        """``S·h/κ``."""
+        return self.times(self.h[:, None])[:, 0] / self.kappa
+
+    def means(self, factor: LinearMap) -> Floats:
+        """``W·h/κ`` of each query of a factor."""
+        return factor.apply(self.h[:, None])[:, 0] / self.kappa
+
+    def image(self, factor: LinearMap) -> Floats:
+        """``W·P·Sᵀ/κ`` of a factor."""
+        return self.times(self.projector_times(factor.dense().T)).T / self.kappa
+
+    @abstractmethod
+    def spreads(self, factor: LinearMap, other: LinearMap) -> Floats:
+        """``diag(W·P·Vᵀ)``, row by row, of factors with as many rows."""
+
+    def forms(self, factor: LinearMap, other: LinearMap) -> tuple[Floats, Floats]:
+        """``diag(W·P·Vᵀ)/κ`` and ``(W·h)·(V·h)/κ²``, row by row."""
+        return self.spreads(factor, other) / self.kappa, self.means(factor) * self.means(other)
+
+    @abstractmethod
+    def trace(self, gram: PairGram) -> float:
+        """``tr(P·M)`` of a Gram M whose factors distinguish values."""
+
+    def numbers(self, grams: Sequence[PairGram]) -> tuple[Floats, Floats]:
+        """``tr(P·M)/κ`` and ``hᵀ·M·h/κ²`` of each Gram M."""
+        residual = [self.trace(gram) / self.kappa if gram.tells else 0.0 for gram in grams]
+        mean = self.h / self.kappa
+        total = [float(mean @ gram.times(mean[:, None])[:, 0]) for gram in grams]
+        return np.array(residual), np.array(total)
 
 
 @dataclass(frozen=True, eq=False)
-class Basis:
+class Basis(AnyBasis):
     """``S = [I; Θ]·D`` with Θ ≥ 0 (p x n) and D such that every column of S has L1 norm 1.
 
     Members are those of `AnyBasis`, by Woodbury in O(n·p²); nothing has the size n x n.
@@ -90,10 +112,7 @@ class Basis:
         if self.extra_rows.ndim != 2 or (self.extra_rows < 0).any():
             raise ValueError("extra rows must be a two-dimensional array of numbers >= 0")
         self.extra_rows.setflags(write=False)
-
-    @property
-    def size(self) -> int:
-        return int(self.extra_rows.shape[1])
+        object.__setattr__(self, "size", self.extra_rows.shape[1])
 
     @property
     def plain(self) -> bool:
@@ -124,17 +143,13 @@ class Basis:
         return solution
 
     @cached_property
-    def inverse(self) -> Floats:
-        """H, dense."""
-        return self.inverse_times(np.eye(self.size))
+    def solved_rows(self) -> Floats:
+        """``M⁻¹·A`` of the Woodbury identity."""
+        return self.plus.solve_inner(self.plus.dense_rows)
 
     @cached_property
     def h(self) -> Floats:
         return self.inverse_times(np.ones((self.size, 1)))[:, 0]
-
-    @cached_property
-    def kappa(self) -> float:
-        return float(self.h.sum())
 
     def projector_times(self, X: Floats) -> Floats:
         return np.asarray(self.inverse_times(X) - np.outer(self.h, self.h @ X) / self.kappa)
@@ -147,27 +162,21 @@ class Basis:
         n = self.size
         return np.asarray(Y[:n] + self.extra_rows.T @ Y[n:]) / self.scale[:, None]
 
-    def forms(self, factor: LinearMap, other: LinearMap) -> tuple[Floats, Floats]:
-        mean, mean_other = (f.apply(self.h[:, None])[:, 0] for f in (factor, other))
+    def spreads(self, factor: LinearMap, other: LinearMap) -> Floats:
         scaled_rows = self.plus.dense_rows.T
         image = factor.apply(scaled_rows)
         image_other = image if other is factor else other.apply(scaled_rows)
         diagonal = factor.entrywise_apply(other, (self.scale**2)[:, None])[:, 0]
         solved = self.plus.solve_inner(image_other.T).T
         forms = diagonal - np.einsum("ij,ij->i", image, solved)
-        return np.asarray(forms - mean * mean_other / self.kappa), np.asarray(mean * mean_other)
+        return np.asarray(forms - self.kappa * self.means(factor) * self.means(other))
 
     def dense(self) -> Floats:
         """S as an array."""
         return np.vstack([np.eye(self.size), self.extra_rows]) / self.scale
 
-    def numbers(self, grams: Sequence[PairGram]) -> tuple[Floats, Floats]:
-        statistics = self.statistics(grams)
-        return statistics.residual, statistics.total
-
-    def statistics(self, grams: Sequence[PairGram]) -> BasisStatistics:
-        """What the error needs to know of this basis, for some Gram matrices."""
-        return BasisStatistics(self, grams)
+    def trace(self, gram: PairGram) -> float:
+        return float(BasisStatistics(self, [gram]).residual[0]) * self.kappa
 
 
 def identity_basis(n: int) -> Basis:
@@ -186,10 +195,9 @@ class BasisStatistics:
         A, h, kappa = basis.plus.dense_rows, basis.h, basis.kappa
         X = np.column_stack([A.T, h])
         self._images = [gram.times(X) for gram in grams]
-        solved = basis.plus.solve_inner(A)
         square = basis.scale**2
         phi = [
-            float(square @ gram.squares) - float(np.vdot(solved.T, image[:, :-1]))
+            float(square @ gram.squares) - float(np.vdot(basis.solved_rows.T, image[:, :-1]))
             for gram, image in zip(grams, self._images, strict=True)
         ]
         self.phi = np.array(phi)

@@ -44,6 +44,7 @@ from lrm.exact.products.common_tables import (
 )
 from lrm.exact.products.row_weights import product_rows
 from lrm.exact.products.strategy import Group, ProductStrategy
+from lrm.maps.kron import along
 from lrm.maps.linear import TINY, Floats, LinearMap
 from lrm.maps.matrices import DenseMap
 from lrm.maps.products.batch import ProductBatch
@@ -278,12 +279,10 @@ class Combination:
             for shared, reach in reaches:
                 part = np.tensordot(reach, solved, axes=(1, 0))
                 for k, W in enumerate(shared):
-                    moved = np.moveaxis(part, 1 + k, 0)
                     if k not in component.inside:
                         # The mean over the values stands for the total: W·h/κ times it.
-                        moved = np.broadcast_to(moved, (W.shape[1], *moved.shape[1:]))
-                    image = W.apply(moved.reshape(W.shape[1], -1))
-                    part = np.moveaxis(image.reshape(len(image), *moved.shape[1:]), 0, 1 + k)
+                        part = np.repeat(part, W.shape[1], axis=1 + k)
+                    part = along(part, 1 + k, W.apply)
                 answers = answers + self._ordered(g, term, part)
         return np.asarray(answers)
 

@@ -9,15 +9,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
-from lrm.exact.integers import IntegerBasis, row_divisors
-from lrm.exact.products.basis import AnyBasis, Basis
+from lrm.exact.integers import ProductBasis, row_divisors
+from lrm.exact.products.basis import Basis
 from lrm.exact.products.residuals import RealResidual
 from lrm.maps.linear import Floats, Integers
 
@@ -29,18 +28,6 @@ MOST_ROWS = 4
 
 FEW_ROWS = 64
 """Rows that a basis may have, whatever the number of its values."""
-
-
-class ProductBasis(IntegerBasis, Protocol):
-    """An integer matrix over the values of one attribute, or of several fused into one."""
-
-    def real(self) -> AnyBasis:
-        """The basis in real numbers, for answers and variances."""
-        ...
-
-    def contents(self) -> dict[str, Integers]:
-        """The arrays that define it."""
-        ...
 
 
 def largest_remainders(shares: Floats, total: int) -> Integers:
@@ -55,23 +42,13 @@ def largest_remainders(shares: Floats, total: int) -> Integers:
     floors = np.floor(scaled).astype(np.int64)
     missing = total - floors.sum(axis=0)
     order = np.argsort(-(scaled - floors), axis=0, kind="stable")
-    rank = np.empty_like(order)
-    np.put_along_axis(
-        rank, order, np.broadcast_to(_column(len(shares), order.ndim), order.shape), 0
-    )
+    rank = np.argsort(order, axis=0)
     return np.asarray(floors + (rank < missing))
 
 
-def _column(n: int, ndim: int) -> Integers:
-    return np.arange(n).reshape(n, *([1] * (ndim - 1)))
-
-
 @dataclass(frozen=True, eq=False)
-class MarginalBasis:
-    """``S = [diag(diagonal); rows]`` in integers ≥ 0, all of whose columns sum to ``total``.
-
-    Members are those of `ProductBasis`.
-    """
+class MarginalBasis(ProductBasis):
+    """``S = [diag(diagonal); rows]`` in integers ≥ 0, all of whose columns sum to ``total``."""
 
     diagonal: Integers
     rows: Integers
@@ -92,15 +69,12 @@ class MarginalBasis:
             raise WorkloadError("all columns of an integer basis must have the same sum")
         self.diagonal.setflags(write=False)
         self.rows.setflags(write=False)
+        object.__setattr__(self, "size", n)
 
     @classmethod
     def identity(cls, size: int) -> MarginalBasis:
         """The basis of classical marginals."""
         return cls(np.ones(size, dtype=np.int64), np.zeros((0, size), dtype=np.int64))
-
-    @property
-    def size(self) -> int:
-        return len(self.diagonal)
 
     @property
     def height(self) -> int:
@@ -139,10 +113,6 @@ class MarginalBasis:
             return self.diagonal[:1]
         return np.concatenate([self.diagonal, row_divisors(sp.csr_array(self.rows))])
 
-    def dense(self) -> Integers:
-        """S as an array."""
-        return np.vstack([np.diag(self.diagonal), self.rows])
-
     def real(self) -> Basis:
         return Basis(self.rows / self.diagonal)
 
@@ -176,11 +146,10 @@ def round_basis(basis: Basis, column_sum: int) -> MarginalBasis:
 
 
 @dataclass(frozen=True, eq=False)
-class ResidualBasis:
+class ResidualBasis(ProductBasis):
     """An integer matrix R with ``R·u = 0`` for an integer vector u: what totals do not tell.
 
-    The sum of u is positive. Without ``rows``, R is ``n·I − 11ᵀ`` and u is 1. Members are those of
-    `ProductBasis`.
+    The sum of u is positive. Without ``rows``, R is ``n·I − 11ᵀ`` and u is 1.
 
     Examples
     --------
@@ -239,10 +208,6 @@ class ResidualBasis:
         if self.rows is None:
             return np.asarray(self.size * X - X.sum(axis=0, keepdims=True))
         return np.asarray(self.rows.astype(X.dtype) @ X)
-
-    @property
-    def mirrored(self) -> bool:
-        return False
 
     def real(self) -> RealResidual:
         if self.rows is None or self.null is None:

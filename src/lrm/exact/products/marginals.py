@@ -88,7 +88,7 @@ class Marginals:
 def statistics_of(quadratic: Quadratic, bases: Sequence[Basis]) -> list[BasisStatistics]:
     """The statistics of every attribute's own Gram matrices."""
     return [
-        basis.statistics([quadratic.grams[g] for g in quadratic.of_attribute(i)])
+        BasisStatistics(basis, [quadratic.grams[g] for g in quadratic.of_attribute(i)])
         for i, basis in enumerate(bases)
     ]
 

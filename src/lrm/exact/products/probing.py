@@ -154,8 +154,8 @@ class _Probe(Estimate):
         super().__init__(lattice, table)
         self._table = table
         self._means = [
-            float(average @ image)
-            for average, image in zip(self._averages, table.images, strict=True)
+            float(basis.average @ image)
+            for basis, image in zip(lattice.bases, table.images, strict=True)
         ]
         self._scales: dict[Subset, float] = {}
 

@@ -6,13 +6,14 @@ See ``docs/explanation/products.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from scipy.linalg import lapack
 
+from lrm.exact.products.basis import AnyBasis
 from lrm.exact.products.parts import OwnRows
 from lrm.exact.products.quadratic import PairGram
 from lrm.exact.products.strategy import Axis
@@ -23,33 +24,28 @@ from lrm.maps.linear import TINY, Floats, Integers, LinearMap
 
 
 @dataclass(frozen=True, eq=False)
-class RealResidual:
+class RealResidual(AnyBasis):
     """R with ``R·u = 0``, as `lrm.exact.products.basis.AnyBasis` describes it.
 
-    With ``N = RᵀR``, ``h = u`` and ``κ = 1ᵀu``, ``G = N + 11ᵀ/κ`` is invertible and ``G·h = 1``.
-    Without ``rows``, R is ``factor·(I − 11ᵀ/n)``.
+    With ``N = RᵀR``, ``h = u`` (``null``) and ``κ = 1ᵀu``, ``G = N + 11ᵀ/κ`` is invertible and
+    ``G·h = 1``. Without ``rows``, R is ``factor·(I − 11ᵀ/n)``.
     """
 
     size: int
     rows: Floats | None
-    h: Floats
+    null: Floats
     factor: float = 1.0
 
     @property
-    def mirrored(self) -> bool:
-        return False
+    def h(self) -> Floats:
+        return self.null
 
     @cached_property
-    def kappa(self) -> float:
-        return float(self.h.sum())
-
-    @cached_property
-    def _inverse(self) -> Floats:
-        """``H = G⁻¹``, for rows that are given."""
+    def _projector(self) -> Floats:
+        """P, for rows that are given."""
         assert self.rows is not None  # noqa: S101 - asked where they are
-        gram = self.rows.T @ self.rows
-        gram += 1.0 / self.kappa
-        return np.asarray(np.linalg.inv(gram))
+        inverse = np.linalg.inv(self.rows.T @ self.rows + 1.0 / self.kappa)
+        return np.asarray(inverse - np.outer(self.h, self.h) / self.kappa)
 
     def times(self, X: Floats) -> Floats:
         if self.rows is None:
@@ -62,34 +58,21 @@ class RealResidual:
     def projector_times(self, X: Floats) -> Floats:
         if self.rows is None:
             return np.asarray((X - X.mean(axis=0, keepdims=True)) / self.factor**2)
-        return np.asarray(self._inverse @ X - np.outer(self.h, self.h @ X) / self.kappa)
+        return np.asarray(self._projector @ X)
 
-    def inverse_times(self, X: Floats) -> Floats:
-        return np.asarray(self.projector_times(X) + np.outer(self.h, self.h @ X) / self.kappa)
-
-    def forms(self, factor: LinearMap, other: LinearMap) -> tuple[Floats, Floats]:
-        mean, mean_other = (f.apply(self.h[:, None])[:, 0] for f in (factor, other))
-        if self.rows is None:
-            products = factor.entrywise_apply(other, np.ones((self.size, 1)))[:, 0]
-            spread = (products - mean * mean_other / self.size) / self.factor**2
-        else:
+    def spreads(self, factor: LinearMap, other: LinearMap) -> Floats:
+        if self.rows is not None:
             image = self.projector_times(other.dense().T)
-            spread = np.einsum("ij,ji->i", factor.dense(), image)
-        return np.asarray(spread), np.asarray(mean * mean_other)
+            return np.asarray(np.einsum("ij,ji->i", factor.dense(), image))
+        products = factor.entrywise_apply(other, np.ones((self.size, 1)))[:, 0]
+        both = self.size * self.means(factor) * self.means(other)
+        return np.asarray((products - both) / self.factor**2)
 
-    def numbers(self, grams: Sequence[PairGram]) -> tuple[Floats, Floats]:
-        residual, total = np.zeros(len(grams)), np.zeros(len(grams))
-        for number, gram in enumerate(grams):
-            psi = float(self.h @ gram.times(self.h[:, None])[:, 0])
-            total[number] = psi / self.kappa**2
-            if not gram.tells:
-                continue
-            if self.rows is None:
-                spread = (float(gram.squares.sum()) - psi / self.size) / self.factor**2
-            else:
-                spread = float(np.vdot(self._inverse, gram.dense())) - psi / self.kappa
-            residual[number] = spread / self.kappa
-        return residual, total
+    def trace(self, gram: PairGram) -> float:
+        if self.rows is not None:
+            return float(np.vdot(self._projector, gram.dense()))
+        total = float(gram.times(np.ones((self.size, 1))).sum())
+        return (float(gram.squares.sum()) - total / self.size) / self.factor**2
 
 
 LEAST_PIVOT = 1e-11

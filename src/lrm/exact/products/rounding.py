@@ -19,12 +19,9 @@ from numpy.typing import NDArray
 
 from lrm.errors import ConvergenceError, CountsError
 from lrm.exact.groups import MeasuredGroup
+from lrm.exact.integers import ProductBasis
 from lrm.exact.measured import Measured
-from lrm.exact.products.integers import (
-    ProductBasis,
-    ResidualBasis,
-    round_basis,
-)
+from lrm.exact.products.integers import ResidualBasis, round_basis
 from lrm.exact.products.parts import OwnRows, PartGrams
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.reconstruction import ProductReconstruction
@@ -193,9 +190,8 @@ def _mix(rows: Floats, bases: Sequence[ProductBasis]) -> Integers:
 
     Whatever it is rounded to, the null vectors of the bases are those of the result.
     """
-    units = (np.eye(basis.size, dtype=np.int64) for basis in bases)
-    matrices = [basis.apply(unit).astype(float) for basis, unit in zip(bases, units, strict=True)]
-    return np.rint(rows @ kronecker(map(np.linalg.pinv, matrices))).astype(np.int64)
+    inverses = [np.asarray(np.linalg.pinv(basis.dense()), dtype=np.float64) for basis in bases]
+    return np.asarray(np.rint(rows @ kronecker(inverses)), dtype=np.int64)
 
 
 def _rounded_residuals(

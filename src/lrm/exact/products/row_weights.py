@@ -105,9 +105,7 @@ class WeightClasses:
     def _total(self, k: int) -> _Columns:
         """The columns of an axis that is summed out."""
         if k not in self._totals:
-            basis = self.lattice.bases[k]
-            average = basis.times(basis.h[:, None])[:, 0] / basis.kappa
-            self._totals[k] = _columns(np.ones(1), average[:, None])
+            self._totals[k] = _columns(np.ones(1), self.lattice.bases[k].average[:, None])
         return self._totals[k]
 
     def _classes(
@@ -122,14 +120,12 @@ class WeightClasses:
         self, k: int, factors: Sequence[LinearMap]
     ) -> tuple[Integers, list[_Columns]] | None:
         basis = self.lattice.bases[k]
-        average = basis.times(basis.h[:, None])[:, 0] / basis.kappa
+        average = basis.average
         if len(factors[0]) * len(average) * len(factors) > MOST_FACTOR:
             return None
-        means = np.stack([f.apply(basis.h[:, None])[:, 0] / basis.kappa for f in factors])
+        means = np.stack([basis.means(f) for f in factors])
         spread = [
-            basis.times(basis.projector_times(f.dense().T)).T / basis.kappa
-            if f.total_factor is None
-            else np.zeros((len(f), len(average)))
+            basis.image(f) if f.total_factor is None else np.zeros((len(f), len(average)))
             for f in factors
         ]
         numbers: dict[bytes, int] = {}
@@ -277,19 +273,10 @@ def _set_rows(
     """Yield the rows of B of one product, over the measurements of one set after the other."""
     support = _support(factors)
     bases = lattice.bases
-    means = [
-        factor.apply(basis.h[:, None])[:, 0] / basis.kappa
-        for factor, basis in zip(factors, bases, strict=True)
-    ]
-    averages = [basis.times(basis.h[:, None])[:, 0] / basis.kappa for basis in bases]
+    means = [basis.means(factor) for factor, basis in zip(factors, bases, strict=True)]
+    averages = [basis.average for basis in bases]
     both = {
-        i: np.stack(
-            [
-                np.outer(means[i], averages[i]),
-                bases[i].times(bases[i].projector_times(factors[i].dense().T)).T / bases[i].kappa,
-            ]
-        )
-        for i in support
+        i: np.stack([np.outer(means[i], averages[i]), bases[i].image(factors[i])]) for i in support
     }
     count = math.prod(map(len, factors))
     for b in sets:

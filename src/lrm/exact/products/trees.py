@@ -27,6 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
+from lrm.exact.integers import ProductBasis
+from lrm.exact.products.basis import AnyBasis
 from lrm.exact.products.quadratic import PairGram
 from lrm.maps.levels import range_energy
 from lrm.maps.linear import Floats, Integers, LinearMap
@@ -100,7 +102,7 @@ def _spans(size: int) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class RealTree:
+class RealTree(AnyBasis):
     """R in real numbers, as `lrm.exact.products.basis.AnyBasis` describes it.
 
     Examples
@@ -115,17 +117,9 @@ class RealTree:
     size: int
     weights: Floats
 
-    @property
-    def mirrored(self) -> bool:
-        return False
-
     @cached_property
     def h(self) -> Floats:
         return _shares(self.size)
-
-    @property
-    def kappa(self) -> float:
-        return float(1 << tree_levels(self.size))
 
     def times(self, X: Floats) -> Floats:
         levels = zip(_differences(X), self.weights, strict=True)
@@ -148,38 +142,26 @@ class RealTree:
         levels = [part / by for part, by in zip(self.contrasts(X), divisors, strict=True)]
         return np.asarray(self.h.reshape(-1, *[1] * (X.ndim - 1)) * _spread(levels, self.size))
 
-    def inverse_times(self, X: Floats) -> Floats:
-        return np.asarray(self.projector_times(X) + np.outer(self.h, self.h @ X) / self.kappa)
-
-    def forms(self, factor: LinearMap, other: LinearMap) -> tuple[Floats, Floats]:
-        mean, mean_other = (f.apply(self.h[:, None])[:, 0] for f in (factor, other))
+    def spreads(self, factor: LinearMap, other: LinearMap) -> Floats:
         ends = factor.range_ends() if factor is other else None
         spread = np.zeros(len(factor))
         if ends is not None:
             for part in _blocks(len(factor)):
                 levels = _of_ranges(ends[0][part], ends[1][part], self.size)
                 spread[part] = levels @ self.weights**-2.0
-            return spread, np.asarray(mean * mean_other)
+            return spread
         for start, rows in factor.row_blocks():
             stop = start + len(rows)
             left = self.contrasts(rows.T)
             right = left if factor is other else self.contrasts(other.rows(start, stop).T)
             for a, b in zip(left, right, strict=True):
                 spread[start:stop] += np.einsum("ij,ij->j", a, b)
-        return spread, np.asarray(mean * mean_other)
+        return spread
 
-    def numbers(self, grams: Sequence[PairGram]) -> tuple[Floats, Floats]:
-        residual, total = np.zeros(len(grams)), np.zeros(len(grams))
-        for number, gram in enumerate(grams):
-            total[number] = float(self.h @ gram.times(self.h[:, None])[:, 0]) / self.kappa**2
-            if gram.tells and gram.left is gram.right:
-                spread = float(level_spreads(gram.left) @ self.weights**-2.0)
-            elif gram.tells:
-                spread = float(self.forms(gram.left, gram.right)[0].sum())
-            else:
-                continue
-            residual[number] = spread / self.kappa
-        return residual, total
+    def trace(self, gram: PairGram) -> float:
+        if gram.left is gram.right:
+            return float(level_spreads(gram.left) @ self.weights**-2.0)
+        return float(self.spreads(gram.left, gram.right).sum())
 
 
 def is_tractable(gram: PairGram) -> bool:
@@ -256,8 +238,8 @@ def _of_ranges(first: Integers, last: Integers, size: int) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class TreeBasis:
-    """R in integers: one weight per level, pairs first. Members are those of `ProductBasis`.
+class TreeBasis(ProductBasis):
+    """R in integers: one weight per level, pairs first.
 
     Examples
     --------
@@ -294,10 +276,6 @@ class TreeBasis:
     def apply(self, X: Numbers) -> Numbers:
         levels = zip(_differences(X), self.weights.astype(X.dtype), strict=True)
         return np.concatenate([numbers * weight for numbers, weight in levels])
-
-    @property
-    def mirrored(self) -> bool:
-        return False
 
     def real(self) -> RealTree:
         return RealTree(self.size, self.weights / self.scale)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from lrm.clock import Clock, work_of
 from lrm.errors import StopSolver
-from lrm.exact.products.basis import Basis, identity_basis
+from lrm.exact.products.basis import Basis, BasisStatistics, identity_basis
 from lrm.exact.products.marginals import Marginals, Point
 from lrm.exact.products.quadratic import FactorPairs, PairGram, Quadratic
 from lrm.exact.products.strategy import Axis, Group, on_axes
@@ -204,6 +204,6 @@ def _shares(
     for k, basis in enumerate(bases):
         if k != place:
             grams, of = pairs.on(k)
-            weights = weights * basis.statistics(grams).phi[of]
+            weights = weights * BasisStatistics(basis, grams).phi[of]
     grams, of = pairs.on(place)
     return list(zip(np.bincount(of, weights).tolist(), grams, strict=True))
