@@ -11,18 +11,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from lrm.accuracy import privacy_of
 from lrm.errors import BudgetError, FileFormatError
 from lrm.files.json_text import parse_json
-from lrm.privacy.amounts import equation, parse_amount
-from lrm.privacy.budget import (
-    LEAST_DELTA,
-    ZCDP,
-    ApproxDP,
-    Privacy,
-    PureDP,
-    unit_privacy,
-    zcdp_of,
-)
+from lrm.privacy.amounts import equation
+from lrm.privacy.budget import Noise, Privacy, parse_delta, unit_privacy, zcdp_of
 from lrm.spelling import number, ratio, seconds
 from lrm.views.blocks import Block, Cell, Document, Numbers, Prose, plain_table
 from lrm.views.html import page
@@ -83,16 +76,9 @@ def side_by_side_facts(both: SideBySide, pure: Privacy, privacy: Privacy) -> dic
 
 def stated_privacy(part: Mapping[str, Any]) -> Privacy:
     """The guarantee at which errors are stated."""
-    amounts = {
-        name: parse_amount(str(part[name]), name, least=LEAST_DELTA)
-        for name in ("epsilon", "delta", "rho")
-        if part.get(name)
-    }
-    if "rho" in amounts:
-        return ZCDP(amounts["rho"])
-    if "delta" in amounts:
-        return ApproxDP(amounts["epsilon"], amounts["delta"])
-    return PureDP(amounts["epsilon"]) if amounts else unit_privacy("laplace")
+    stated = {name: str(part[name]) for name in ("epsilon", "delta", "rho") if part.get(name)}
+    noise: Noise = "laplace" if set(stated) == {"epsilon"} else "gaussian"
+    return privacy_of(noise, **stated) if stated else unit_privacy("laplace")
 
 
 def _least(part: Mapping[str, Any]) -> Any:
@@ -185,7 +171,7 @@ def side_by_side_blocks(facts: Mapping[str, Any]) -> list[Block]:
 def advice(facts: Mapping[str, Any]) -> str:
     """What each noise guarantees at these amounts, and what the weaker guarantee would buy."""
     pure = stated_privacy(facts["laplace"]).symbols
-    delta = equation("δ", parse_amount(str(facts["delta"]), "delta", least=LEAST_DELTA))
+    delta = equation("δ", parse_delta(str(facts["delta"])))
     shaped = facts["laplace"].get("noise") == "shaped"
     name = "shaped noise" if shaped else "Laplace"
     strength = (

@@ -61,6 +61,8 @@ def _padded(text: str, width: int, *, left: bool) -> str:
 
 def _wrapped(text: str, width: int) -> list[str]:
     """Lines of at most ``width`` columns; a word that is longer is cut."""
+    from rich.cells import chop_cells  # noqa: PLC0415 - only where something is printed
+
     lines: list[str] = []
     for paragraph in visible(text, lines=True).split("\n"):
         line = ""
@@ -71,23 +73,12 @@ def _wrapped(text: str, width: int) -> list[str]:
                 continue
             if line:
                 lines.append(line)
-            while _width(rest) > width:
-                cut = _cut(rest, width)
-                lines.append(rest[:cut])
-                rest = rest[cut:]
+            if _width(rest) > width:
+                *full, rest = chop_cells(rest, width)
+                lines += full
             line = rest
         lines.append(line)
     return lines
-
-
-def _cut(text: str, width: int) -> int:
-    """How many characters fill ``width`` columns, at least one."""
-    used = 0
-    for place, letter in enumerate(text):
-        used += _width(letter)
-        if used > width:
-            return max(1, place)
-    return len(text)
 
 
 def facts_text(block: Facts, width: int) -> str:

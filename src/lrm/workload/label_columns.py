@@ -99,6 +99,12 @@ def typed_values(labels: Sequence[str], kind: Kind) -> list[Any] | None:
         return None
 
 
+def _arrow() -> Any:
+    import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who write answers
+
+    return pa
+
+
 @dataclass(frozen=True, eq=False)
 class _Vocabulary:
     """The labels of one column of groups.
@@ -132,10 +138,9 @@ class LabelColumns:
         return tuple(dict.fromkeys([*stated, *known]))
 
     def _vocabulary(self, attribute: str) -> _Vocabulary:
-        import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who write answers
-
         if attribute in self._vocabularies:
             return self._vocabularies[attribute]
+        pa = _arrow()
         known = {group.name: group for group in self.groups}
         column = known.get(attribute, Column(attribute))
         axes = {
@@ -163,8 +168,7 @@ class LabelColumns:
 
     def _codes(self, spans: Sequence[Span], attribute: str) -> Any:
         """The code of each answer's label; null where it is not grouped by the attribute."""
-        import pyarrow as pa  # noqa: PLC0415 - as above
-
+        pa = _arrow()
         codes = self._vocabulary(attribute).codes
         parts = []
         for span in spans:
@@ -180,8 +184,7 @@ class LabelColumns:
 
         Null where an answer is not grouped by it.
         """
-        import pyarrow as pa  # noqa: PLC0415 - as above
-
+        pa = _arrow()
         values, codes = self._vocabulary(attribute).values, self._codes(spans, attribute)
         if not pa.types.is_string(values.type):
             return values.take(codes)
@@ -193,8 +196,7 @@ class LabelColumns:
 
     def queries(self, spans: Sequence[Span]) -> Any:
         """The name of each answer's query, without its group, as a dictionary."""
-        import pyarrow as pa  # noqa: PLC0415 - as above
-
+        pa = _arrow()
         parts = []
         for span in spans:
             places = span.query_places()
@@ -211,15 +213,14 @@ class LabelColumns:
         ``quote`` is applied to the parts of a name that has several: it must do to them what
         ``spell`` would do to the whole, without what it puts around it.
         """
-        import pyarrow as pa  # noqa: PLC0415 - as above
-
+        pa = _arrow()
         parts = [self._names(span, quote) for span in spans]
         return pa.chunked_array(parts, pa.string()).combine_chunks()
 
     def _names(self, span: Span, quote: Callable[[str], str]) -> Any:
-        import pyarrow as pa  # noqa: PLC0415 - as above
-        import pyarrow.compute as pc  # noqa: PLC0415 - as above
+        import pyarrow.compute as pc  # noqa: PLC0415 - as in `_arrow`
 
+        pa = _arrow()
         block = span.block
         if len(block.queries) > 1 or len(block.axes) < 2:
             names = (block.label(i).name for i in range(span.first, span.last))
@@ -239,8 +240,7 @@ class LabelColumns:
 
 
 def _arrow_type(kind: Kind) -> Any:
-    import pyarrow as pa  # noqa: PLC0415 - as above
-
+    pa = _arrow()
     types = {
         **dict.fromkeys(("integer", "year", "month_of_year"), pa.int64()),
         **dict.fromkeys(("date", "month"), pa.date32()),
