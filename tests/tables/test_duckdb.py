@@ -16,10 +16,37 @@ from hypothesis import strategies as st
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, PrivacyUnit
 from lrm.tables import open_table
 from lrm.tables.count import count_of
+from lrm.tables.locate import locator
 from lrm.tables.row_limit import RowLimit
 from lrm.tables.tally import Tally
 
 CELL = {"null": "cell", "outside": "cell"}
+FLOATS = st.floats(allow_nan=False, width=64)
+
+
+def beside(edges):
+    """The edges and their neighbours; those of the largest floats are infinite."""
+    with np.errstate(over="ignore"):
+        return [edges, np.nextafter(edges, -math.inf), np.nextafter(edges, math.inf)]
+
+
+@given(st.lists(FLOATS, min_size=2, max_size=60, unique=True), st.lists(FLOATS, max_size=60))
+def test_locator_is_bisection(edges, values):
+    edges = np.unique(np.array(edges) + 0.0)
+    values = np.concatenate([np.array(values), *beside(edges)])
+    expected = np.searchsorted(edges, values, side="right")
+    np.testing.assert_array_equal(locator(edges)(values), expected)
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 400), FLOATS.filter(lambda x: abs(x) < 1e100), st.floats(1e-6, 1e6))
+def test_locator_on_even_edges(number, start, width):
+    edges = np.unique(start + width * np.arange(number + 1))
+    values = np.concatenate([*beside(edges), edges + width / 3, [math.inf, -math.inf]])
+    expected = np.searchsorted(edges, values, side="right")
+    np.testing.assert_array_equal(locator(edges)(values), expected)
+
+
 TYPED = {
     "UTINYINT": ["0", "255", "7"],
     "TINYINT": ["-128", "127", "7"],

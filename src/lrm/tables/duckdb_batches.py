@@ -21,6 +21,7 @@ from lrm.tables.base import load_engine
 from lrm.tables.cell_sql import bin_steps
 from lrm.tables.duckdb_connection import connection
 from lrm.tables.duckdb_rows import NOT_COUNTED, DuckDbRows
+from lrm.tables.locate import locator
 from lrm.tables.row_limit import RowLimit
 from lrm.tables.tally import Tally, Words
 
@@ -97,7 +98,7 @@ class _Placer:
         edges, codes = bin_steps(axis)
         specials = [axis.special(label) for label in ("(invalid)", "(nan)", "(null)")]
         terms = [NOT_COUNTED if code is None else code * stride for code in (*codes, *specials)]
-        self._edges = edges
+        self._located = locator(edges)
         self._terms = np.array(terms[:-3])
         self._invalid, self._nan, self._null = terms[-3:]
 
@@ -107,9 +108,12 @@ class _Placer:
         ``missing`` marks those that are NULL in the table, where a NULL of ``x`` may also be a
         text that is not a number.
         """
-        values = x.to_numpy(zero_copy_only=False)  # NULL becomes NaN, which is beyond all edges
-        term: NDArray[np.int64] = self._terms[np.searchsorted(self._edges, values, side="right")]
-        term[np.isnan(values)] = self._nan
+        values = x.to_numpy(zero_copy_only=False)  # NULL becomes NaN
+        strange = np.isnan(values)
+        if not strange.any():
+            return self._terms[self._located(values)]
+        term: NDArray[np.int64] = self._terms[self._located(np.where(strange, 0.0, values))]
+        term[strange] = self._nan
         unread = self._null if missing is None else self._invalid
         term[x.is_null().to_numpy(zero_copy_only=False)] = unread
         if missing is not None:
