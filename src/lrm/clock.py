@@ -226,6 +226,10 @@ class Clock:
 
     # ---- parts of a search
 
+    def _counting(self) -> Clock:
+        """The clock on which the work of a part is counted."""
+        return self
+
     def reserve(self, seconds: float) -> Clock:
         """Return a clock that ends earlier, which leaves ``seconds`` for what follows."""
         return _Part(self, reserve=seconds)
@@ -273,8 +277,9 @@ class _Part(Clock):
         change: Callable[[Step], Step] | None = _unchanged,
         tick_work: float = 0.0,
     ) -> None:
-        self._whole, self._reserve, self._change = parent_clock, reserve, change
-        self._most_work = parent_clock.work + work
+        self._whole = parent_clock._counting()  # noqa: SLF001 - one class in two
+        self._reserve, self._change = reserve, change
+        self._most_work = self._whole.work + work
         self._tick_work = tick_work
 
     def remaining(self) -> float:
@@ -333,12 +338,8 @@ class _Unlimited(Clock):
     def spend(self, work: float) -> None:
         del work
 
-    def part(self, work: float) -> Clock:
-        return Clock().part(work)
-
-    def share(self, fraction: float) -> Clock:
-        del fraction
-        return self
+    def _counting(self) -> Clock:
+        return Clock()
 
 
 UNLIMITED = _Unlimited()

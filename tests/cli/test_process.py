@@ -57,6 +57,24 @@ def test_errors_go_to_stderr_with_their_exit_code():
     assert (missing.returncode, missing.stdout) == (1, "")
 
 
+@pytest.mark.parametrize("wanted", [None, "3"])
+def test_a_command_has_one_blas_thread_unless_another_number_is_asked_for(wanted):
+    """With two on a busy machine, loading a release took ten times as long."""
+    environment = {name: value for name, value in ENVIRONMENT.items() if "NUM_THREADS" not in name}
+    if wanted is not None:
+        environment["OMP_NUM_THREADS"] = wanted
+    code = (
+        "import contextlib, os, sys; sys.argv = ['lrm', '--version']\n"
+        "from lrm.__main__ import main\n"
+        "with contextlib.suppress(SystemExit): main()\n"
+        "print(os.environ['OMP_NUM_THREADS'], 'numpy' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
+    )
+    assert done.stdout.splitlines()[-1] == f"{wanted or 1} False"
+
+
 def test_a_reader_that_leaves_early_is_no_error():
     reading, writing = os.pipe()
     process = subprocess.Popen(

@@ -312,3 +312,18 @@ def test_show_tells_of_a_foreign_archive(run, in_folder):
 )
 def test_a_name_too_long_for_a_file(run, words):
     refused(run(*words), 2, "too long")
+
+
+def test_a_table_in_place_of_a_domain_is_not_shown(run):
+    """YAML reads a CSV file as one long text, and the error quoted it."""
+    rows = "".join(f"NY,{count}\n" for count in COUNTS)
+    Path("people.csv").write_text(f"state,patient\n{rows}")
+    Path("q.sql").write_text("SELECT COUNT(*) FROM people")
+    for command in (
+        ("domain", "check", "people.csv"),
+        ("plan", "q.sql", "--domain", "people.csv"),
+        ("budget", "create", "people", "--limit", "1", "--domain", "people.csv", "--ledger", "b"),
+    ):
+        result = run(*command)
+        refused(result, 2, "people.csv", "no fields")
+        assert "NY" not in result.output

@@ -103,9 +103,9 @@ def test_nothing_is_remembered_by_the_clock_that_all_callers_share():
     UNLIMITED.tick(STEP)
     assert UNLIMITED.work == 0.0
     assert UNLIMITED.remaining_work() == math.inf
-    part = UNLIMITED.part(1.0)
-    part.spend(1.0)
-    assert part.ended
+    for part in (UNLIMITED.part(1.0), UNLIMITED.silent().part(1.0), UNLIMITED.share(0.5).part(1.0)):
+        part.spend(1.0)
+        assert part.ended
     assert not UNLIMITED.part(1.0).ended
     with pytest.raises(RuntimeError):
         UNLIMITED.stop()

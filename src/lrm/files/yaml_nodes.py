@@ -127,6 +127,11 @@ def parse(text: str, source: str, error: type[UsageError]) -> Node:
         raise error(f"{source}{line}: cannot parse the YAML: {what}") from None
     if tree is None:
         raise error(f"{source} is empty; see the format's documentation for an example")
+    if not isinstance(tree, yaml.MappingNode):
+        raise error(
+            f"{source} holds no fields such as `table: visits`, so it is not the file that is "
+            "expected here (its text is not shown: it may be data)"
+        )
     return Node(tree, source, error)
 
 
@@ -283,4 +288,4 @@ class Node:
             return "a list"
         if isinstance(self.tree, _yaml().MappingNode):
             return "fields"
-        return repr(self.tree.value) if self.tree.value else "nothing"
+        return spell(self.tree.value) if self.tree.value else "nothing"

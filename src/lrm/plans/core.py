@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
 
 from lrm.accuracy import Accuracy, amount_for_error, privacy_of
 from lrm.derived import expected_error
@@ -106,7 +107,8 @@ class Plan:
             from lrm.plans.even_split import even_split  # noqa: PLC0415 - it imports all searches
 
             noise: Noise = "gaussian" if self.noise == "gaussian" else "laplace"
-            goals = even_split(self.workload, self.objective, noise)
+            with threadpool_limits(1):
+                goals = even_split(self.workload, self.objective, noise)
         if goals is None:
             return None
         errors = column_errors(goals.columns, self.measured, self.reconstruction_map, self.noise)

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg as la
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from lrm.errors import ConvergenceError, WorkloadError
 from lrm.privacy.bodies.base import Body, Floats, Integers
@@ -381,7 +382,8 @@ class SplitHull(Body):
 @lru_cache(maxsize=8)
 def _sample_of(body: SplitHull) -> Sample:
     """The sample that errors are stated by, which takes seconds: once for all equal bodies."""
-    return sample_hull(body.points, body.leaves, np.random.default_rng(25))
+    with threadpool_limits(1):
+        return sample_hull(body.points, body.leaves, np.random.default_rng(25))
 
 
 def distinct(points: Integers) -> Integers:
