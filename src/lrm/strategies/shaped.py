@@ -19,6 +19,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from lrm.clock import Clock
 from lrm.errors import StopSolver
 from lrm.maps.linear import Floats
 from lrm.maps.products.values import merge_values
@@ -82,7 +83,7 @@ def shaped_strategy(
         return None
     tried: list[ShapedChoice] = []
     with suppress(StopSolver):  # what was found before it is kept
-        tried += _table_candidates(problem)
+        tried += _table_candidates(problem, search.clock)
         if replaced:
             tried += replaced_candidates(problem, search, effort, laplace_error)
         least = min([laplace_error, *(candidate.error for candidate in tried)])
@@ -147,7 +148,7 @@ def _name(choice: ShapedChoice) -> str:
     return f"tables in {len(choice.shape.bodies)} groups"
 
 
-def _table_candidates(problem: Problem) -> list[ShapedChoice]:
+def _table_candidates(problem: Problem, clock: Clock) -> list[ShapedChoice]:
     tables = tables_of(problem)
     if tables is None:
         return []
@@ -159,7 +160,7 @@ def _table_candidates(problem: Problem) -> list[ShapedChoice]:
         return rows @ basis, Tables(sizes, tuple(tables[i].closed for i in group), 1)
 
     solver = GroupErrors(problem.reduced @ basis, group_of)
-    best = solver.best(partitions_of([len(table.rows) for table in tables]))
+    best = solver.best(partitions_of([len(table.rows) for table in tables]), clock)
     if best is None:
         return []
     best = solver.with_better_shares(best)

@@ -8,7 +8,6 @@ generalised least squares. Cells of the product are never listed.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -141,15 +140,13 @@ class _TableSearch:
 
     def best(self, search: Search) -> Grouping | None:
         """The partition of least error that is found, with its best shares."""
-        best = self._errors.best(
-            itertools.takewhile(lambda _: not search.clock.ended, self._partitions())
-        )
+        best = self._errors.best(self._partitions(), search.clock)
         if best is None:
             return None
         steps = iter(range(MOST_STEPS))
         while not search.clock.ended:
             nearby = [partition for partition, _ in zip(self._moves(best.groups), steps)]  # noqa: B905
-            other = self._errors.best(nearby)
+            other = self._errors.best(nearby, search.clock)
             if other is None or not other.error < best.error * (1 - 1e-9):
                 break
             best = other

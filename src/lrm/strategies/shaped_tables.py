@@ -6,6 +6,7 @@ better off alone, small ones together; all partitions of few tables are tried.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ import numpy as np
 import scipy.linalg as la
 from scipy.optimize import minimize
 
+from lrm.clock import Clock
 from lrm.exact.products.strategy import group_weights
 from lrm.exact.shaped import whitening
 from lrm.maps.linear import Floats
@@ -154,9 +156,10 @@ class GroupErrors:
         self._target, self._group_of = target, group_of
         self._known: dict[tuple[int, ...], tuple[Floats, float, Tables | SharedTables]] = {}
 
-    def best(self, partitions: Iterable[Sequence[Sequence[int]]]) -> Grouping | None:
-        """The partition of least error, with shares by the groups' own errors."""
-        candidates = filter(None, map(self.grouping, partitions))
+    def best(self, partitions: Iterable[Sequence[Sequence[int]]], clock: Clock) -> Grouping | None:
+        """The partition of least error, with shares by the groups' own errors, as time allows."""
+        in_time = itertools.takewhile(lambda _: not clock.ended, partitions)
+        candidates = filter(None, map(self.grouping, in_time))
         return min(candidates, key=lambda candidate: candidate.error, default=None)
 
     def _group(self, group: Sequence[int]) -> tuple[Floats, float, Tables | SharedTables]:
