@@ -11,7 +11,7 @@ if platform.machine() in {"x86_64", "AMD64"}:
     os.environ.setdefault("OPENBLAS_CORETYPE", "Haswell")
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from engines import missing
 from long_runs import new_cases
@@ -20,8 +20,9 @@ from lrm.domain import persons
 # How long one example takes depends on what else the machine does: no test fails for that.
 # The same examples on every machine, so that a run that passes passes again; a whole
 # `make test-long` draws new ones each time.
-settings.register_profile("repeatable", deadline=None, derandomize=True)
-settings.register_profile("new cases", deadline=None)
+BUSY = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("repeatable", **BUSY, derandomize=True)
+settings.register_profile("new cases", **BUSY)
 settings.load_profile("new cases" if new_cases() else "repeatable")
 
 

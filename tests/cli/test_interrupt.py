@@ -56,7 +56,7 @@ def interrupted(*args, after, times=1):
     for _ in range(times):
         time.sleep(after)
         process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     return process.returncode, out, err
 
 

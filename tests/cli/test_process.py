@@ -82,7 +82,7 @@ def test_a_reader_that_leaves_early_is_no_error():
     )
     os.close(reading)
     os.close(writing)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=300)
     assert errors == b""
 
 
@@ -113,7 +113,7 @@ def test_interrupting_a_search_keeps_the_best_so_far():
     process.send_signal(signal.SIGINT)
     drain = threading.Thread(target=_read_all, args=(terminal,))
     drain.start()
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=300)
     drain.join()
     os.close(terminal)
     assert process.returncode == 0

@@ -1,7 +1,8 @@
 """One of many processes that spend from a ledger until it is empty.
 
 Arguments: location, file for its reports, file whose appearance starts the race, and
-optionally a moment at which the process kills itself.
+optionally a moment at which the process kills itself, or ``victim`` for one that others kill: it
+goes on trying when the ledger is empty.
 """
 
 import os
@@ -48,7 +49,8 @@ def die_at(moment: str) -> None:
 def main() -> None:
     location, report, start, *moment = sys.argv[1:]
     ledger = Ledger.open(location, timeout=60)
-    if moment:
+    victim = moment == ["victim"]
+    if moment and not victim:
         die_at(moment[0])
     with Path(report).open("a", buffering=1) as reports:
         reports.write("ready\n")
@@ -62,7 +64,7 @@ def main() -> None:
                     "people", PureDP(STEPS[turn % 3]), unit=ROW, purpose=f"by {os.getpid()}"
                 )
             except BudgetExceeded:
-                if turn % 3 == 1:  # the smallest step no longer fits
+                if turn % 3 == 1 and not victim:  # the smallest step no longer fits
                     return
             except LedgerError as error:
                 reports.write(f"refused: {error}\n")

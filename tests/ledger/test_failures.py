@@ -251,7 +251,7 @@ def test_a_lock_that_is_held_too_long(path):
 
 def test_a_reader_waits_until_pages_are_written(path):
     """Then nobody can read; the lock may be taken when a reader has connected already."""
-    ledger = Ledger.open(path, timeout=20)
+    ledger = Ledger.open(path, timeout=120)
     connect = ledger._store._connect
     with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as holder:
         unlock = threading.Timer(0.5, holder.execute, ["ROLLBACK"])
@@ -339,7 +339,7 @@ def test_ctrl_c_is_heard_while_waiting_for_the_lock(path):
             child.stdout.readline()
             time.sleep(0.5)
             child.send_signal(signal.SIGINT)
-            _, said = child.communicate(timeout=20)
+            _, said = child.communicate(timeout=120)
     assert b"KeyboardInterrupt" in said
     assert Ledger.open(path).remaining("people") == 1
     spend(path)

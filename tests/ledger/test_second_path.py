@@ -20,12 +20,13 @@ import time
 from contextlib import ExitStack, closing
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from engines import missing
 from lrm.errors import BudgetExceeded, LedgerError
-from lrm.ledger import Ledger
+from lrm.ledger import Ledger, sqlite
 from lrm.privacy.budget import PureDP
 from lrm.privacy.unit import PrivacyUnit
 
@@ -90,13 +91,26 @@ def test_checks_leave_no_descriptor_open(path):
     assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
 
-def test_a_link_that_appears_while_a_spend_waits(path, tmp_path):
+@pytest.fixture
+def waits(monkeypatch):
+    """Set once a ledger has found its file locked."""
+    noted = threading.Event()
+
+    def sleep(seconds):
+        noted.set()
+        time.sleep(seconds)
+
+    monkeypatch.setattr(sqlite, "time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
+    return noted
+
+
+def test_a_link_that_appears_while_a_spend_waits(path, tmp_path, waits):
     """The file is looked at again once the lock is held."""
     refusals = []
 
     def wait_and_spend():
         try:
-            spend(path, timeout=20)
+            spend(path, timeout=200)
         except LedgerError as error:
             refusals.append(str(error))
 
@@ -104,24 +118,24 @@ def test_a_link_that_appears_while_a_spend_waits(path, tmp_path):
         holder.execute("BEGIN IMMEDIATE")
         waiting = threading.Thread(target=wait_and_spend)
         waiting.start()
-        time.sleep(0.5)
+        assert waits.wait(120)
         os.link(path, tmp_path / "second.sqlite")
         holder.execute("ROLLBACK")
-        waiting.join(timeout=30)
+        waiting.join(timeout=300)
     assert len(refusals) == 1
     assert "hard links" in refusals[0]
     (tmp_path / "second.sqlite").unlink()
     assert Ledger.open(path).remaining("people") == 1
 
 
-def test_a_file_that_is_replaced_while_a_spend_waits(path, tmp_path):
+def test_a_file_that_is_replaced_while_a_spend_waits(path, tmp_path, waits):
     """What is spent on a file that nobody can find again must not count as spent."""
     shutil.copy(path, tmp_path / "copy.sqlite")
     refusals = []
 
     def wait_and_spend():
         try:
-            spend(path, timeout=20)
+            spend(path, timeout=200)
         except LedgerError as error:
             refusals.append(str(error))
 
@@ -129,10 +143,10 @@ def test_a_file_that_is_replaced_while_a_spend_waits(path, tmp_path):
         holder.execute("BEGIN IMMEDIATE")
         waiting = threading.Thread(target=wait_and_spend)
         waiting.start()
-        time.sleep(0.5)
+        assert waits.wait(120)
         (tmp_path / "copy.sqlite").replace(path)
         holder.execute("ROLLBACK")
-        waiting.join(timeout=30)
+        waiting.join(timeout=300)
     assert len(refusals) == 1
     assert "moved or replaced while it was open" in refusals[0]
     assert spend_all(path) == 10
@@ -157,7 +171,7 @@ def mounts(tmp_path):
     place.mkdir()
     probe = [*UNSHARE, f"mount --bind {shlex.quote(str(place))} {shlex.quote(str(place))}"]
     try:
-        done = subprocess.run(probe, capture_output=True, check=False, timeout=30)
+        done = subprocess.run(probe, capture_output=True, check=False, timeout=120)
     except OSError:
         missing("there is no unshare command, with which a mount would be made")
     if done.returncode:
@@ -251,7 +265,7 @@ def race(path, second, folder, processes, killed):
         for victim in victims[killed // 2 :]:
             time.sleep(random.uniform(0, 0.02))  # noqa: S311 - any moment will do
             victim.kill()
-        outcomes = [racer.communicate(timeout=200)[1] for racer in racers]
+        outcomes = [racer.communicate(timeout=300)[1] for racer in racers]
     assert all(racer.returncode in {0, -signal.SIGKILL} for racer in racers), outcomes
     second.unlink()
     ledger.verify()
@@ -285,7 +299,7 @@ def race_through_a_mount(path, mounts, folder, processes, killed):
         for victim in random.sample(racers, killed):
             time.sleep(random.uniform(0, 0.05))  # noqa: S311 - any moment will do
             victim.kill()
-        outcomes = [racer.communicate(timeout=200)[1] for racer in racers]
+        outcomes = [racer.communicate(timeout=300)[1] for racer in racers]
     assert all(racer.returncode in {0, -signal.SIGKILL} for racer in racers), outcomes
     ledger.verify()
     entries = {entry.digest: entry.amount for entry in ledger.history("people")[1:]}
@@ -326,7 +340,7 @@ def killed_within_a_commit(path):
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     before = path.read_bytes()
-    done = subprocess.run([sys.executable, "-c", code, str(path)], check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code, str(path)], check=False, timeout=120)
     assert done.returncode == -signal.SIGKILL
     assert Path(f"{path}-journal").stat().st_size > 0
     assert path.read_bytes() != before

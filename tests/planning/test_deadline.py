@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import lrm
 from lrm.batches import marginals
 from lrm.cli import main
-from lrm.clock import Clock
+from lrm.clock import Clock, Timings
 from lrm.domain import Categories, Domain, Integers
 from lrm.errors import ConvergenceError, UsageError
 from lrm.plans import planner
@@ -120,7 +120,11 @@ def test_a_plan_without_time_for_singular_values_is_saved_and_explained(tmp_path
         assert result.exit_code == 0, result.output
 
 
-def test_the_details_say_where_the_time_went(tmp_path):
+def test_the_details_say_where_the_time_went(tmp_path, monkeypatch):
+    """By a clock that goes on when it is looked at; processor time counts other threads too."""
+    ticks = Ticks()
+    monkeypatch.setattr("lrm.clock.time.perf_counter", ticks)
+    monkeypatch.setattr(planner, "Timings", functools.partial(Timings, clock=ticks))
     made = lrm.plan(np.tri(30), effort="quick")
     stages = made.details["timings"]
     assert list(stages) == ["reduction", "search", "rounding", "certificate"]
@@ -128,7 +132,7 @@ def test_the_details_say_where_the_time_went(tmp_path):
     assert sum(stages.values()) <= made.details["seconds"]
     made.save(str(tmp_path / "plan.lrm"))
     result = CliRunner().invoke(main, ["show", str(tmp_path / "plan.lrm")])
-    assert "reduction 0.0 s, search " in result.stdout
+    assert f"reduction {stages['reduction']:.1f} s, search " in " ".join(result.stdout.split())
 
 
 def test_the_certificate_of_noise_on_data_for_every_cell_costs_nothing(monkeypatch):

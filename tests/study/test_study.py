@@ -221,7 +221,7 @@ def test_a_killed_run_resumes(tmp_path):
     command += ["--out", str(tmp_path), "--json"]
     first = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     parts = tmp_path / "parts"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline and not (parts.is_dir() and len(list(parts.iterdir())) > 2):
         time.sleep(0.02)
     first.send_signal(signal.SIGKILL)

@@ -184,6 +184,11 @@ def _near(left: str, right: str) -> bool:
     return abs(one - other) <= TOLERANCE * max(abs(one), abs(other))
 
 
+def numbers_in(text: str) -> set[float]:
+    """The numbers that stand in a text, without their signs."""
+    return {float(number) for number in re.findall(r"\d+(?:\.\d+)?", text)}
+
+
 class _Checker(doctest.OutputChecker):
     """Compares what a Python session prints as it does what a command prints."""
 

@@ -1,8 +1,10 @@
 """What a test does in the page of the workbench: type, wait, look."""
 
 import contextlib
+import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -30,6 +32,15 @@ def workbench(folder, port="0"):
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=120)
+
+
+def unused_port():
+    """A port that a server can have twice: none of those that systems give out in between."""
+    for port in random.sample(range(20_000, 32_000), 100):
+        with contextlib.suppress(OSError), socket.socket() as one:
+            one.bind(("127.0.0.1", port))
+            return str(port)
+    raise AssertionError("a hundred ports are in use")
 
 
 def text(selector):

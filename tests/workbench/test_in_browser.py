@@ -21,6 +21,7 @@ from workbench.browsing import (
     text,
     there,
     typical,
+    unused_port,
     wait_saved,
     workbench,
 )
@@ -232,8 +233,8 @@ def test_by_keyboard_alone(page, small):  # noqa: PLR0915 - one long way
 
 
 def test_two_tabs_and_a_server_that_is_killed(page, small):
-    tab = page
-    with workbench(small) as (address, process):
+    tab, port = page, unused_port()
+    with workbench(small, port) as (address, process):
         origin = address.partition("#")[0]
         tab.go(address)
         stop(tab)
@@ -269,7 +270,6 @@ def test_two_tabs_and_a_server_that_is_killed(page, small):
         assert [one["kind"] for one in history["entries"]] == ["create", "spend"]
         (small / "questions.sql").write_text(QUESTIONS)
         tab.console.clear()  # refusals are logged by the browser itself
-        port = re.search(r":(\d+)/", address)[1]
         process.kill()
         process.wait()
         tab.wait("!document.getElementById('banner').hidden")
