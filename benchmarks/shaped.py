@@ -171,8 +171,11 @@ BATCHES: dict[str, tuple[Callable[[], Floats | Workload], float]] = {
     "up to 2-way 2^3": (lambda: tables([2] * 3, [0, 1, 2]), 49.7),
     "up to 2-way 2^4": (lambda: tables([2] * 4, [0, 1, 2]), 139.0),
     "up to 2-way 2^5": (lambda: tables([2] * 5, [0, 1, 2]), 327.0),
+    "up to 2-way 2^6": (lambda: table_products([2] * 6, ways([0, 1, 2], 6)), 714.0),
     "up to 2-way 3x2x2x2": (lambda: tables([3, 2, 2, 2], [0, 1, 2]), 197.0),
     "2-way 3x3x3": (lambda: tables([3] * 3, [2]), 64.7),
+    "up to 2-way 3x2x2x2x2": (lambda: tables([3, 2, 2, 2, 2], [0, 1, 2]), math.nan),
+    "up to 2-way 4x3x2x2": (lambda: tables([4, 3, 2, 2], [0, 1, 2]), math.nan),
     "up to 2-way 6x5x4x2": (lambda: table_products([6, 5, 4, 2], ways([0, 1, 2], 4)), 1240.0),
     "50 yes/no, 10 2-way": (
         lambda: table_products([2] * 50, [*ways([1], 50), *((i, i + 20) for i in range(10))]),

@@ -3,6 +3,7 @@
 Statistical tests have a false-alarm rate of about 1e-6 each.
 """
 
+import decimal
 import itertools
 import math
 import random
@@ -17,8 +18,18 @@ from body_vertices import vertices_of
 from lrm.errors import WorkloadError
 from lrm.privacy.bodies import base, drawing
 from lrm.privacy.bodies.cube import Cube
-from lrm.privacy.bodies.drawing import Exponentials, below, choose, round_sums, shuffle
-from lrm.privacy.bodies.facets import Facets, _exact_normals, _solve_facets
+from lrm.privacy.bodies.drawing import (
+    EXPONENTIAL_ERROR,
+    LEAST_WORD,
+    Exponentials,
+    below,
+    choose,
+    exponentials,
+    round_sums,
+    shuffle,
+    words,
+)
+from lrm.privacy.bodies.facets import Facets, _Chances, _exact_normals, _solve_facets
 from lrm.privacy.bodies.shared import SharedTables, shared_attributes
 from lrm.privacy.bodies.split import SplitHull
 from lrm.privacy.bodies.sums import WHOLE, Groups
@@ -176,6 +187,29 @@ def test_intervals_hold_the_logarithm_and_shrink():
         assert low - slack <= finer[0] <= finer[1] <= high + slack
         assert finer[1] - finer[0] < Fraction(1, 2 ** (p + 20)) < high - low
         assert one._uniforms[0] >> (q - p) == u
+
+
+def test_exponentials_in_float64_are_near_all_that_their_digits_may_become():
+    edges = [LEAST_WORD, LEAST_WORD + 1, 2**63 - 1, 2**63, 2**64 - 2**10, 2**64 - 2, 2**64 - 1]
+    half = math.isqrt(2**127)  # 2^64·√½, where the exponent changes
+    near = [half + i for i in range(-2000, 2001, 400)]
+    random_words = [word for word in words(2000, source(5)).tolist() if word >= LEAST_WORD]
+    uniforms = np.array([*edges, *near, *random_words], dtype=np.uint64)
+    context = decimal.Context(prec=60)
+    whole = decimal.Decimal(2**64)
+    for word, value in zip(uniforms.tolist(), exponentials(uniforms).tolist(), strict=True):
+        for end in (word, word + 1):
+            exact = -context.ln(context.divide(decimal.Decimal(end), whole))
+            assert abs(context.subtract(exact, decimal.Decimal(value))) < EXPONENTIAL_ERROR / 2
+
+
+def test_words_have_all_their_digits():
+    drawn = words(4000, source(8))
+    assert drawn.dtype == np.uint64
+    for place in range(64):
+        ones = int((drawn >> np.uint64(place) & np.uint64(1)).sum())
+        assert stats.binomtest(ones, 4000).pvalue > ALARM
+    assert words(0).shape == (0,)
 
 
 def test_few_digits_first_give_the_same_law(monkeypatch):
@@ -597,8 +631,8 @@ def test_more_columns_than_are_compared_are_not_taken_for_held(monkeypatch):
 
 
 def test_facets_of_one_open_table_are_its_cells_with_signs():
-    bits = source(9)
-    drawn_facets = [Tables((3,), (False,), 5).draw_facet(bits) for _ in range(200)]
+    table = Tables((3,), (False,), 5)
+    drawn_facets = table.corners(table.draw_facets(200, source(9)))
     assert all(np.array_equal(np.abs(facet), 5 * np.eye(3)) for facet in drawn_facets)
     signs = {tuple(np.sign(np.diag(facet)).tolist()) for facet in drawn_facets}
     assert signs == set(itertools.product((-1, 1), repeat=3))
@@ -652,9 +686,13 @@ def test_bounds_of_volumes_are_on_either_side_of_the_exact_ones():
     """Vertices of 31 bits: volumes of 150 bits, which float64 does not hold."""
     one = facets_of(np.random.default_rng(6).integers(-(2**30), 2**30, (8, 5)))
     exact = [one._exact_normal(facet)[0] for facet in one.facets]
-    for low, volume, high in zip(one._lower_bounds, exact, one._bounds, strict=True):
-        assert low < volume < high < (1 + 2**-30) * volume
-        assert low > (1 - 2**-30) * volume
+    chances = one._chances
+    assert chances.low_digits > 60
+    for low, volume, high in zip(chances.certain, exact, chances.widths, strict=True):
+        unit = 1 << chances.low_digits
+        assert int(low) * unit < volume < int(high) * unit < (1 + 2**-30) * volume
+        assert int(low) * unit > (1 - 2**-30) * volume
+    assert chances.ends.tolist() == list(itertools.accumulate(chances.widths.tolist()))
 
 
 @pytest.mark.parametrize("name", ["facets 3", "facets 5"])
@@ -662,15 +700,22 @@ def test_bounds_of_determinants_contain_them(name):
     """Below the lower one, facets are accepted without an exact determinant."""
     one = BODIES[name]
     exact = [one._exact_normal(facet)[0] for facet in one.facets]
-    for low, det, high in zip(one._lower_bounds, exact, one._bounds, strict=True):
-        assert 0.999 * det < low <= det <= high < 1.001 * det
+    chances = one._chances
+    for low, det, high in zip(chances.certain, exact, chances.widths, strict=True):
+        unit = 1 << chances.low_digits
+        assert 0.999 * det < int(low) * unit <= det <= int(high) * unit < 1.001 * det
 
 
-def test_facets_are_chosen_by_exact_volumes_whatever_the_bounds():
+@pytest.mark.parametrize("low_digits", [0, 3])
+def test_facets_are_chosen_by_exact_volumes_whatever_the_bounds(low_digits):
     one = Facets(np.array([[7, 1], [2, 5], [-3, 4]]), np.array([[1, 2], [2, 3], [1, -3]]), 0)
     exact = np.array([33, 23, 31])  # |det| of the facets
-    vars(one)["_bounds"], vars(one)["_lower_bounds"] = [33, 90, 40], [33, 5, 0]
-    bits, sides = source(3), {33: 0, 23: 1, 31: 2}
-    places = [sides[abs(round(np.linalg.det(one.draw_facet(bits))))] for _ in range(3000)]
-    observed = np.bincount(places, minlength=3)
+    unit = 1 << low_digits
+    widths = -(-np.array([33, 90, 40]) // unit)
+    certain = np.array([33, 5, 0]) // unit
+    vars(one)["_chances"] = _Chances(low_digits, widths, np.cumsum(widths), certain)
+    numbers = one.draw_facets(3000, source(3))
+    observed = np.bincount(np.abs(numbers) - 1, minlength=3)
     assert stats.chisquare(observed, exact / exact.sum() * 3000).pvalue > ALARM
+    assert stats.binomtest(int((numbers > 0).sum()), 3000).pvalue > ALARM
+    assert np.array_equal(one.corners(np.array([-2])), [[[-2.0, -5.0], [3.0, -4.0]]])

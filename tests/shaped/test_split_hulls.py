@@ -160,8 +160,7 @@ def test_the_exact_way_decides_as_float64_does(monkeypatch):
 def test_few_digits_first_give_the_same_law(monkeypatch):
     body = body_of(random_points(3, 6, 7), (2, 1), (0, 1))
     fine = np.array([body.draw(Fraction(1, 2**19), source(i)) for i in range(500)])
-    monkeypatch.setattr(split, "FIRST_BITS", 8)
-    monkeypatch.setattr(split, "WIDTH", 0.5)
+    monkeypatch.setattr(split, "LEAST_WORD", 3 << 62)  # most points have exact digits at once
     monkeypatch.setattr(split, "decide", lambda _, v, *__: np.zeros(len(v), dtype=np.int64))
     coarse = np.array([body.draw(Fraction(1, 2**19), source(1000 + i)) for i in range(150)])
     for column in range(3):
@@ -294,6 +293,8 @@ def test_split_hulls_that_do_not_hold_are_refused():
         SplitHull(points, (side, Tables((2,), (False,), 4)), (0, 1))
     with pytest.raises(WorkloadError, match="one open table"):
         SplitHull(points, (side, Tables((1,), (True,), 4)), (0, 1))
+    with pytest.raises(WorkloadError, match="one open table"):  # its unit is not exact in float64
+        SplitHull(points, (side, Tables((1,), (False,), 2**53 + 1)), (0, 1))
     for flat in ([[4, 4], [2, 2]], [[4, 0], [0, 0]], [[0, 0], [0, 0]]):
         with pytest.raises(WorkloadError, match="span"):
             SplitHull(np.array(flat), (side, side), (0, 1))

@@ -8,8 +8,8 @@ proportional to exp(−‖z‖/scale), with the same factor for all cones: the c
 makes up for the determinant of the map. The cones over all facets cover the space.
 
 The determinants are known in float64 with error bounds. F is therefore chosen by upper bounds
-w_F ≥ |det V_F| and kept with probability |det V_F| / w_F, in whole numbers: the determinant of the
-chosen facet alone is computed exactly, and the law is exact.
+w_F ≥ |det V_F| and kept with probability |det V_F| / w_F, in whole numbers: a determinant is
+computed exactly where its bounds do not decide, and the law is exact.
 
 Nothing is believed of a list of facets. `Facets` verifies, with error bounds and with exact
 integers where these leave a doubt, that
@@ -32,7 +32,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +39,7 @@ from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
 from lrm.privacy.bodies.base import Body, Floats, Integers
-from lrm.privacy.bodies.drawing import SYSTEM, Bits, below, choose, round_sums
+from lrm.privacy.bodies.drawing import SYSTEM, WORD_BITS, Bits, round_sums, words
 from lrm.privacy.bodies.gauges import solve_exactly
 
 MOST_DIMENSIONS = 12
@@ -59,6 +58,9 @@ CERTAIN = 1.0 - 1e-9
 
 PRECISE = 1e-6
 """Relative error of a determinant above which the facet is solved in exact integers."""
+
+CHANCE_BITS = 58
+"""Digits of the sum of all determinants that are drawn at once."""
 
 ROUNDING = 2.0**-50
 """More than the relative error of three operations in float64."""
@@ -208,37 +210,53 @@ class Facets(Body):
         return True
 
     def draw(self, scale: Fraction, bits: Bits = SYSTEM) -> list[int]:
-        corners = self.draw_facet(bits)
-        sums = [[(i, corner[c]) for i, corner in enumerate(corners)] for c in range(self.size)]
+        (corners,) = self.corners(self.draw_facets(1, bits))
+        sums = [[(i, int(x)) for i, x in enumerate(column)] for column in corners.T]
         return round_sums(sums, self.size, scale, bits)
 
-    def draw_facet(self, bits: Bits = SYSTEM) -> list[list[int]]:
-        """The vertices of a facet, chosen by the volume of the cone over it."""
-        while True:
-            place = choose(self._cumulative, bits)
-            facet, level = self.facets[place], below(self._bounds[place], bits)
-            if level < self._lower_bounds[place] or level < self._exact_normal(facet)[0]:
-                break
-        factor = (1 - 2 * below(2, bits)) << self.shift
-        return [[factor * x for x in v] for v in self._corners(facet[None])[0].tolist()]
+    def draw_facets(self, count: int, bits: Bits = SYSTEM) -> Integers:
+        """Facets, each chosen by the volume of the cone over it: numbers from 1, negative for −F.
+
+        A whole number below Σ w_F·2^t has as many high digits as words have, and t low ones, which
+        are only drawn where the high ones do not decide whether F is kept.
+        """
+        chances = self._chances
+        width = int(chances.ends[-1]).bit_length()
+        chosen: list[Integers] = []
+        missing = count
+        while missing > 0:
+            drawn = words(2 * missing, bits)
+            levels = (drawn >> np.uint64(WORD_BITS - width)).astype(np.int64)
+            signs = 1 - 2 * (drawn & np.uint64(1)).astype(np.int64)
+            in_range = levels < chances.ends[-1]
+            levels, signs = levels[in_range], signs[in_range]
+            places = np.searchsorted(chances.ends, levels, side="right")
+            levels -= chances.ends[places] - chances.widths[places]
+            is_kept = levels < chances.certain[places]
+            for row in np.flatnonzero(~is_kept).tolist():
+                low_digits = bits(chances.low_digits) if chances.low_digits else 0
+                level = (int(levels[row]) << chances.low_digits) | low_digits
+                is_kept[row] = level < self._exact_normal(self.facets[places[row]])[0]
+            chosen.append((signs * (places + 1))[is_kept][:missing])
+            missing -= len(chosen[-1])
+        return np.concatenate(chosen)
+
+    def corners(self, numbers: Integers) -> Floats:
+        """The vertices of facets by their numbers, which are exact in float64."""
+        signs = np.sign(numbers) * 2.0**self.shift
+        return np.asarray(self._corners(self.facets[np.abs(numbers) - 1]) * signs[:, None, None])
 
     @cached_property
-    def _bounds(self) -> list[int]:
-        """Whole numbers w_F ≥ |det V_F|."""
+    def _chances(self) -> _Chances:
         solved = self._solved
         upper = (solved.determinants + solved.errors) * (1 + ROUNDING)
-        return [int(bound) + 1 for bound in upper.tolist()]
-
-    @cached_property
-    def _lower_bounds(self) -> list[int]:
-        """Whole numbers below |det V_F|: what lies below them needs no exact determinant."""
-        solved = self._solved
         lower = (solved.determinants - solved.errors) * (1 - ROUNDING)
-        return [int(bound) - 1 for bound in lower.tolist()]
-
-    @cached_property
-    def _cumulative(self) -> list[int]:
-        return list(accumulate(self._bounds))
+        low_digits = max(0, math.ceil(math.log2(float(upper.sum()))) - CHANCE_BITS)
+        unit = 2.0**-low_digits  # by which products are exact
+        widths = np.floor(upper * unit).astype(np.int64) + 1
+        return _Chances(
+            low_digits, widths, np.cumsum(widths), np.floor(lower * unit).astype(np.int64)
+        )
 
     @cached_property
     def probabilities(self) -> Floats:
@@ -293,6 +311,18 @@ def _keys(rows: Integers, vertices: int) -> NDArray[Any]:
         return np.asarray((rows + vertices) @ powers)
     rows = np.ascontiguousarray(rows.astype(np.int32))
     return rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+
+
+class _Chances(NamedTuple):
+    """Whole numbers by which facets are chosen: ``det V_F ≤ widths·2^low_digits``.
+
+    Where a number below ``widths`` is below ``certain`` too, the facet is kept.
+    """
+
+    low_digits: int
+    widths: Integers
+    ends: Integers
+    certain: Integers
 
 
 class _Normals(NamedTuple):

@@ -26,9 +26,12 @@ import scipy.linalg as la
 from lrm.privacy.bodies.base import Body, Floats, Integers
 from lrm.privacy.bodies.gauges import minimise
 
-PILOT, FIRST, MOST = 1 << 10, 1 << 13, 1 << 16
-"""Directions for a first covariance (and twice as many for a second), for a first estimate with the
-product of the leaves, and in all."""
+PILOT, MOST_PILOT, FIRST, MOST = 1 << 10, 1 << 13, 1 << 13, 1 << 16
+"""Directions for a first covariance, for the last of several that use the one before, for a first
+estimate with the product of the leaves, and in all."""
+
+PILOT_EFFECTIVE = 20
+"""Effective directions per dimension at which a covariance is good enough for an ellipsoid."""
 
 MOST_WORK = 5e9
 """Directions times dimensions times generators of the hull, times dimensions: about 3 seconds."""
@@ -188,9 +191,14 @@ def sample_hull(
     scaled = points / scale * (1.0 + MOVED * rng.random((len(points), 1)))
     k = scaled.shape[1]
     round_body = Ellipsoid(la.cholesky(scaled.T @ scaled / len(scaled), lower=True))
-    for count in (PILOT, 2 * PILOT):
+    count = PILOT
+    while True:
         pilot = _meet(scaled, [round_body], count, rng).sample(scaled, rng)
         round_body = Ellipsoid(la.cholesky(pilot.second_moment, lower=True))
+        is_good = pilot.effective >= PILOT_EFFECTIVE * k and count > PILOT
+        if is_good or count >= MOST_PILOT:
+            break
+        count *= 2
     proposals: list[Ellipsoid | _Product] = [round_body]
     if leaves:
         proposals.append(_Product(leaves, scale))

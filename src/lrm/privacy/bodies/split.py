@@ -10,10 +10,11 @@ what lies in K_n is kept. A leaf has a body with listed facets, or a cross-polyt
 the projected points: there u = Σ E_i·v_i / (E_0 + Σ E_i) for the vertices v of a facet that is
 chosen by its volume, since E_i/(E_0 + Σ E) is uniform in a simplex.
 
-All decisions are exact. Exponential variables are intervals (`Exponentials`), so u is a box. That
-it lies in K_n, or outside, is proved in float64 with bounds on all errors (`decide`). Where that is
-open, digits are added and the norm is computed in whole numbers. The result is a function of the
-infinite sequence of digits, so the law is exact. See docs/explanation/shaped-noise.md.
+All decisions are exact. The first digits of the exponential variables of many proposals are drawn
+at a time, so u is a box. That it lies in K_n, or outside, is proved in float64 with bounds on all
+errors (`decide`). Where that is open, digits are added (`Exponentials`) and the norm is computed in
+whole numbers. The result is a function of the infinite sequence of digits, so the law is exact. See
+docs/explanation/shaped-noise.md.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import accumulate
+from operator import sub
 from typing import Any
 
 import numpy as np
@@ -34,7 +36,16 @@ from threadpoolctl import threadpool_limits
 
 from lrm.errors import ConvergenceError, WorkloadError
 from lrm.privacy.bodies.base import Body, Floats, Integers
-from lrm.privacy.bodies.drawing import SYSTEM, Bits, Exponentials
+from lrm.privacy.bodies.drawing import (
+    EXPONENTIAL_ERROR,
+    LEAST_WORD,
+    SYSTEM,
+    Bits,
+    Exponentials,
+    Words,
+    exponentials,
+    words,
+)
 from lrm.privacy.bodies.facets import Facets
 from lrm.privacy.bodies.gauges import ROUNDING, decide, exact_norm, solve_exactly
 from lrm.privacy.bodies.sampling import Sample, sample_hull
@@ -43,7 +54,7 @@ from lrm.privacy.bodies.tables import Tables
 Tree = int | tuple["Tree", ...]
 """The number of a leaf, or the trees that are joined."""
 
-MOST_DIMENSIONS = 24
+MOST_DIMENSIONS = 32
 MOST_POINTS = 1 << 12
 MOST_LEAVES = 8
 LARGEST_POINT = 1 << 53
@@ -53,19 +64,16 @@ FLATTEST = 2.0**16
 """Norms of unit vectors, times the largest size of their coordinates: below 100 for plans. Hulls
 that are much flatter are decided in whole numbers every time, and have no covariance in float64."""
 
-FIRST_BITS = 64
-"""Digits of the variables of a proposal: more are drawn for what is kept, or hard to decide."""
-
 WIDTH = 2.0**-50
-"""Wider intervals, of one variable in 2^14, are made narrower before float64 looks at them."""
+"""Intervals of variables whose first 64 digits are not enough are made as narrow as this."""
 
 LEAST_SUM = 2.0**-20
 """Sums of exponential variables below it, which are rare, are decided in whole numbers."""
 
-BATCH = 256
+BATCH = 1024
 """The most proposals that are decided at a time."""
 
-VARIABLE_SECONDS, PRODUCT_SECONDS = 3e-5, 2e-9
+VARIABLE_SECONDS, PRODUCT_SECONDS = 5e-7, 2e-9
 """Seconds per exponential variable of a proposal, and per point and squared dimension of a norm."""
 
 MOST_SECONDS = 120.0
@@ -91,32 +99,81 @@ class _Work:
             )
 
 
-class _Point:
-    """A uniform point of a leaf: vertices of a facet, and exponential variables."""
+class _Points:
+    """Uniform points of a leaf: facets, and exponential variables by their first digits.
 
-    def __init__(self, leaf: Body, bits: Bits) -> None:
+    Parameters
+    ----------
+    leaf
+        The body.
+    facets
+        The number of a facet for each point.
+    digits
+        The first 64 digits of the uniform variables, one row per point.
+    values
+        The exponential variables in float64, each to `EXPONENTIAL_ERROR`.
+    exact
+        The same points with as many digits as were needed so far, where more were drawn.
+    """
+
+    def __init__(
+        self,
+        leaf: Facets | Tables,
+        facets: Integers,
+        digits: Words,
+        values: Floats,
+        exact: NDArray[np.object_],
+    ) -> None:
+        self.leaf, self.facets, self.digits = leaf, facets, digits
+        self.values, self.exact = values, exact
+
+    @classmethod
+    def drawn(cls, leaf: Body, count: int, bits: Bits) -> _Points:
         assert isinstance(leaf, Facets | Tables)  # noqa: S101 - checked by the body
-        self.corners = leaf.draw_facet(bits)
-        self.variables = Exponentials(len(self.corners) + 1, bits, FIRST_BITS)
-        while max(self._widths()) > WIDTH or not any(self.variables.low):
-            self.variables.refine()
+        facets = leaf.draw_facets(count, bits)
+        digits = words(count * (leaf.size + 1), bits).reshape(count, -1)
+        values = exponentials(np.maximum(digits, np.uint64(LEAST_WORD)))
+        points = cls(leaf, facets, digits, values, np.full(count, None, dtype=object))
+        for row in np.flatnonzero((digits < LEAST_WORD).any(axis=1)).tolist():
+            values[row] = points.point(row, bits).floats()
+        return points
 
-    def _widths(self) -> list[float]:
-        variables = self.variables
-        scale = 2.0**-variables.precision
-        return [
-            (high - low) * scale for low, high in zip(variables.low, variables.high, strict=True)
-        ]
+    def take(self, rows: Integers) -> _Points:
+        return _Points(
+            self.leaf, self.facets[rows], self.digits[rows], self.values[rows], self.exact[rows]
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[_Points]) -> _Points:
+        columns = zip(*((p.facets, p.digits, p.values, p.exact) for p in parts), strict=True)
+        return cls(parts[0].leaf, *map(np.concatenate, columns))
+
+    def point(self, row: int, bits: Bits) -> _Point:
+        """The exact point, which is the same whenever it is asked for."""
+        if self.exact[row] is None:
+            (corners,) = self.leaf.corners(self.facets[row : row + 1])
+            self.exact[row] = _Point(corners, self.digits[row].tolist(), bits)
+        point: _Point = self.exact[row]
+        return point
+
+
+class _Point:
+    """A uniform point of a leaf: vertices of a facet, and exponential variables as intervals."""
+
+    def __init__(self, corners: Floats, digits: list[int], bits: Bits) -> None:
+        self._columns = [[(i + 1, int(x)) for i, x in enumerate(column)] for column in corners.T]
+        self.variables = Exponentials(len(digits), bits, digits)
 
     def floats(self) -> list[float]:
-        """The variables, each to WIDTH and 2^−53 of it."""
+        """The variables, each to `EXPONENTIAL_ERROR`."""
         variables = self.variables
-        return [float(Fraction(low, 1 << variables.precision)) for low in variables.low]
+        while max(map(sub, variables.high, variables.low)) > variables.unit * WIDTH:
+            variables.refine()
+        return [float(Fraction(low, variables.unit)) for low in variables.low]
 
     def bounds(self) -> tuple[list[tuple[int, int]], tuple[int, int]]:
         """Intervals around ``Σ E_i·v_i`` and ``Σ E``, in units of 2^−precision."""
-        columns = zip(*self.corners, strict=True)
-        intervals = [self.variables.bounds(list(enumerate(w, start=1))) for w in columns]
+        intervals = [self.variables.bounds(column) for column in self._columns]
         return intervals, (sum(self.variables.low), sum(self.variables.high))
 
 
@@ -212,36 +269,31 @@ class SplitHull(Body):
         return all(self.gauge(column) <= 1 for column in sorted(left))
 
     def draw(self, scale: Fraction, bits: Bits = SYSTEM) -> list[int]:
-        (point,) = self._uniform(self.tree, 1, bits, _Work())
+        point = [part.point(0, bits) for part in self._uniform(self.tree, 1, bits, _Work())]
         radius = Exponentials(self.size + 1, bits)
         while True:
             rounded = _rounded(point, radius, scale)
             if rounded is not None:
                 return rounded
-            for exponentials in [radius, *(part.variables for part in point)]:
-                exponentials.refine()
+            for variables in [radius, *(part.variables for part in point)]:
+                variables.refine()
 
-    def _uniform(self, tree: Tree, count: int, bits: Bits, work: _Work) -> list[list[_Point]]:
-        """Uniform points of a node: of the proposals that lie in its hull, the first."""
+    def _uniform(self, tree: Tree, count: int, bits: Bits, work: _Work) -> list[_Points]:
+        """Uniform points of a node, leaf by leaf: of the proposals in its hull, the first."""
         if isinstance(tree, int):
             work.spend(count * self.proposal_seconds([tree]))
-            return [[_Point(self.leaves[tree], bits)] for _ in range(count)]
+            return [_Points.drawn(self.leaves[tree], count, bits)]
         leaves = leaves_of(tree)
-        accepted: list[list[_Point]] = []
-        batch = min(BATCH, max(2, count))
-        while len(accepted) < count:
-            parts = [self._uniform(child, batch, bits, work) for child in tree]
-            proposals = [
-                [p for part in combination for p in part]
-                for combination in zip(*parts, strict=True)
-            ]
+        accepted: list[list[_Points]] = []
+        missing, batch = count, min(BATCH, max(2, count))
+        while missing > 0:
+            proposals = [p for child in tree for p in self._uniform(child, batch, bits, work)]
             work.spend(batch * self.proposal_seconds(leaves))
-            inside = self._inside(leaves, proposals)
-            accepted += [
-                proposal for proposal, is_in in zip(proposals, inside, strict=True) if is_in
-            ]
+            rows = np.flatnonzero(self._inside(leaves, proposals, bits))[:missing]
+            accepted.append([points.take(rows) for points in proposals])
+            missing -= len(rows)
             batch = min(BATCH, 2 * batch)
-        return accepted[:count]
+        return [_Points.joined(parts) for parts in zip(*accepted, strict=True)]
 
     def proposal_seconds(self, leaves: Sequence[int]) -> float:
         """About how long a point of a leaf takes to draw, or that of some leaves to decide."""
@@ -269,28 +321,28 @@ class SplitHull(Body):
     def _projections(self) -> dict[tuple[int, int], tuple[Floats, Floats, float]]:
         return {}
 
-    def _inside(self, leaves: Sequence[int], proposals: list[list[_Point]]) -> list[bool]:
+    def _inside(
+        self, leaves: Sequence[int], proposals: Sequence[_Points], bits: Bits
+    ) -> NDArray[np.bool_]:
         """Whether each proposal lies in the hull of the points projected on some leaves: exact."""
         coordinates, unit, points, norms = self._projection(leaves)
-        values, errors, sums = [], [], []
-        for place in range(len(leaves)):
-            parts = [proposal[place] for proposal in proposals]
-            variables = np.array([part.floats() for part in parts])
-            corners = np.array([part.corners for part in parts], dtype=np.float64) / unit
-            total = variables.sum(axis=1)
-            tops = np.einsum("mi,mic->mc", variables[:, 1:], corners)
-            sizes = np.einsum("mi,mic->mc", variables[:, 1:], np.abs(corners))
-            values.append(tops / total[:, None])
-            # Rounding, and WIDTH of each variable in the numerator and in the denominator.
-            loose = np.abs(corners).sum(axis=1) + (len(corners[0]) + 1) * np.abs(values[-1])
-            errors.append(4 * (ROUNDING * sizes + WIDTH * loose) / total[:, None])
+        places, errors, sums = [], [], []
+        for part in proposals:
+            corners = part.leaf.corners(part.facets) / unit
+            variables, total = part.values[:, 1:], part.values.sum(axis=1)
+            tops = np.einsum("mi,mic->mc", variables, corners)
+            sizes = np.einsum("mi,mic->mc", variables, np.abs(corners))
+            places.append(tops / total[:, None])
+            # Rounding, and the error of each variable in the numerator and in the denominator.
+            loose = np.abs(corners).sum(axis=1) + part.values.shape[1] * np.abs(places[-1])
+            errors.append(4 * (ROUNDING * sizes + EXPONENTIAL_ERROR * loose) / total[:, None])
             sums.append(total)
-        marks = decide(points, np.hstack(values), np.hstack(errors), norms)
+        marks = decide(points, np.hstack(places), np.hstack(errors), norms)
         marks[np.min(sums, axis=0) < LEAST_SUM] = 0
-        return [
-            bool(mark == 1) if mark else self._inside_exactly(coordinates, proposal)
-            for mark, proposal in zip(marks.tolist(), proposals, strict=True)
-        ]
+        for row in np.flatnonzero(marks == 0).tolist():
+            exact = [part.point(row, bits) for part in proposals]
+            marks[row] = 1 if self._inside_exactly(coordinates, exact) else -1
+        return np.asarray(marks == 1)
 
     def _inside_exactly(self, coordinates: slice, proposal: list[_Point]) -> bool:
         """The same in whole numbers, with as many digits as it takes."""
@@ -406,8 +458,9 @@ def _listed(tree: Tree) -> Any:
 
 
 def _is_simplicial(leaf: Body) -> bool:
-    one_table = isinstance(leaf, Tables) and len(leaf.sizes) == 1 and not leaf.has_total
-    return isinstance(leaf, Facets) or one_table
+    if isinstance(leaf, Tables):  # whose unit must be exact in float64
+        return len(leaf.sizes) == 1 and not leaf.has_total and leaf.unit < LARGEST_POINT
+    return isinstance(leaf, Facets)
 
 
 def _rounded(point: Sequence[_Point], radius: Exponentials, scale: Fraction) -> list[int] | None:

@@ -40,8 +40,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
-from lrm.privacy.bodies.base import Body, Floats
-from lrm.privacy.bodies.drawing import SYSTEM, Bits, Terms, below, choose, round_sums, shuffle
+from lrm.privacy.bodies.base import Body, Floats, Integers
+from lrm.privacy.bodies.drawing import (
+    SYSTEM,
+    WORD_BITS,
+    Bits,
+    Terms,
+    choose,
+    round_sums,
+    shuffle,
+    words,
+)
 
 MOST_FREE_CELLS = 2000
 """Free cells of all tables: weights of some hundred thousand digits in all."""
@@ -153,13 +162,14 @@ class Tables(Body):
         rounded = round_sums(sums, total + 2, scale * self.unit, bits)
         return self._with_first_cells(rounded)
 
-    def draw_facet(self, bits: Bits = SYSTEM) -> list[list[int]]:
-        """The vertices of a facet of the body of one open table: cells with random signs."""
-        sign = [1 - 2 * below(2, bits) for _ in range(self.size)]
-        return [
-            [sign[i] * self.unit if i == j else 0 for j in range(self.size)]
-            for i in range(self.size)
-        ]
+    def draw_facets(self, count: int, bits: Bits = SYSTEM) -> Integers:
+        """Facets of the body of one open table: a random sign for each cell, as a binary digit."""
+        return (words(count, bits) >> np.uint64(WORD_BITS - self.size)).astype(np.int64)
+
+    def corners(self, numbers: Integers) -> Floats:
+        """The vertices of such facets: cells with their signs."""
+        signs = 1 - 2 * (numbers[:, None] >> np.arange(self.size) & 1)
+        return np.asarray(np.eye(self.size) * (signs * float(self.unit))[:, :, None])
 
     def norms(self, vectors: Floats) -> Floats:
         """Of one open table."""
