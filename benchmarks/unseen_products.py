@@ -199,7 +199,7 @@ def draw(seed: int, number: int, *, small: bool) -> tuple[str, ProductBatch]:
 def workload_of(batch: ProductBatch) -> lrm.Workload:
     """The queries of a batch, with its weights as importances."""
     plain = replace(batch, weights=np.ones(batch.terms))
-    importance = np.repeat(batch.weights**2, batch.term_queries())
+    importance = np.repeat(batch.weights**2, batch.term_queries)
     return lrm.Workload(
         ProductMap(plain), importance=None if np.all(batch.weights == 1) else importance
     )
@@ -247,7 +247,7 @@ def _results(batch: ProductBatch, order: int) -> float:
     """Noise on results; where terms are sums, their columns may cancel, so it is left out."""
     if not batch.simple:
         return math.inf
-    weighted = float(np.sum(batch.weights**2 * batch.term_queries()))
+    weighted = float(np.sum(batch.weights**2 * batch.term_queries))
     return weighted * _column_sums(batch, order) ** 2
 
 

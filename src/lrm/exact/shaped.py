@@ -161,7 +161,7 @@ def table_rows(
     """
     sizes = [int(marks.max()) + 1 for marks in labels]
     places = table_places(tables, sizes)
-    queries = batch.term_queries()
+    queries = batch.term_queries
     count = max(place.stop for place in places.values())
     if int(queries.sum()) * count > MOST_DENSE:
         return None

@@ -133,7 +133,7 @@ def _is_identity(factor: LinearMap) -> bool:
 
 
 def _product_error(batch: ProductBatch, importance: Floats, search: Search) -> float:
-    each = np.repeat(importance, batch.term_queries())
+    each = np.repeat(importance, batch.term_queries)
     if math.prod(batch.sizes) * batch.queries <= LISTED:
         return _matrix_error(batch.dense() * np.sqrt(each)[:, None], search.noise)
     return _searched(Workload(ProductMap(batch), importance=each), search)

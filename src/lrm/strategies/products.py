@@ -234,7 +234,7 @@ def flat_problem(problem: Problem) -> tuple[Problem, Reduction]:
     batch = _batch(problem)
     reduced = merge_values(batch)
     plain = ProductMap(replace(reduced.batch, weights=np.ones(batch.terms)))
-    importance = np.repeat(batch.weights**2, batch.term_queries())
+    importance = np.repeat(batch.weights**2, batch.term_queries)
     return Problem(Workload(SparseMap(plain.sparse()), importance=importance)), reduced
 
 

@@ -102,7 +102,7 @@ def tables_strategy(
     rows = table_rows(batch, labels, tables) if tables else None
     if rows is None:
         return None
-    weighted = rows * np.repeat(batch.weights, batch.term_queries())[:, None]
+    weighted = rows * np.repeat(batch.weights, batch.term_queries)[:, None]
     groups = _TableSearch(np.asarray(np.linalg.qr(weighted, mode="r")), tables, sizes)
     best = groups.best(search)
     if best is None or not best.error < worth * laplace_error:

@@ -122,7 +122,7 @@ class Workload:
                 np.isin(self.queries.rows(row, row + 1), (0, 1)).all()
             )
         batch = self.products.batch
-        return bool(batch.counting_terms()[np.searchsorted(batch.term_ends(), row, side="right")])
+        return bool(batch.counting_terms[np.searchsorted(batch.term_ends, row, side="right")])
 
     @property
     def names(self) -> Names:

@@ -70,7 +70,7 @@ def products(
         )
         for term, row in enumerate(batch.choice.tolist())
     )
-    weights = spread_importance(importance, batch.term_queries().tolist())
+    weights = spread_importance(importance, batch.term_queries.tolist())
     return Workload(queries, labels=labels, importance=weights)
 
 

@@ -88,7 +88,7 @@ def test_other_products_follow_from_the_same_measurements():
 def test_importance_is_weighed_in_the_error():
     batch = replace(cross_tabs([4, 3, 2], [1, 2]), weights=np.array([1.0, 2, 3, 4, 5, 6]))
     found = rounded(batch, "laplace")[1]
-    weights = np.repeat(batch.weights**2, batch.term_queries())
+    weights = np.repeat(batch.weights**2, batch.term_queries)
     assert found.weighted_squared_norm(batch) == pytest.approx(weights @ found.row_squared_norms)
 
 

@@ -152,7 +152,7 @@ class Lattice:
 
     def inverses(self, factors: Product) -> Floats:
         """``1/λ`` of all subsets that a product asks about, 0 for the others, as in ``over``."""
-        support = _support(factors)
+        support = support_of(factors)
         needed = np.ones((2,) * len(support), dtype=bool)
         for place, i in enumerate(support):
             if self.cancels(i, factors[i]):
@@ -161,6 +161,16 @@ class Lattice:
         if np.any(informations[needed] <= 0):
             raise UnsupportedQuery("no measured marginal contains all attributes of the query")
         return np.divide(1.0, informations, out=np.zeros(informations.shape), where=needed)
+
+    def inverses_in(self, b: int, axes: Subset) -> Floats:
+        """``1/λ`` of the subsets of some axes of a set that it informs about, 0 for the others."""
+        informations = self.over(axes)
+        if self.residual:
+            told = np.zeros(informations.shape, dtype=bool)
+            told[(1,) * len(axes)] = len(axes) == len(self.sets[b])
+        else:
+            told = np.asarray((self.folds[b] == 0) | (self.signs(axes) == self.folds[b]))
+        return np.divide(1.0, informations, out=np.zeros(informations.shape), where=told)
 
     def spectral(self, i: int) -> Floats:
         """A matrix Q with ``Q·Qᵀ = H`` whose first column is ``h/sqrt(κ)``, computed once."""
@@ -192,7 +202,7 @@ class Lattice:
         """The mixed sets that inform about a sum of products."""
         if not self.unmixing:
             return []
-        supports = {_support(product) for product in products}
+        supports = {support_of(product) for product in products}
         subsets = {
             subset
             for support in supports
@@ -226,7 +236,7 @@ class Lattice:
 
         An axis on which all its queries cancel is in all of them.
         """
-        support = _support(factors)
+        support = support_of(factors)
         fixed = {i for i in support if self.cancels(i, factors[i])}
         for subset in _subsets(support):
             if fixed.issubset(subset):
@@ -250,7 +260,8 @@ class Lattice:
         return sums
 
 
-def _support(factors: Product) -> Subset:
+def support_of(factors: Product) -> Subset:
+    """The axes on which a product distinguishes values."""
     return tuple(i for i, factor in factors.items() if factor.total_factor is None)
 
 
@@ -314,7 +325,7 @@ class Estimate:
     def product(self, factors: Product) -> Floats:
         """Answers of a product, one array axis per axis that it has a factor on."""
         bases = self.lattice.bases
-        support = _support(factors)
+        support = support_of(factors)
         most = max((bases[i].size for i in support), default=0)
         if len(support) >= MANY_AXES and most <= MOST_TRANSFORMED:
             return self._with_totals(factors, self._all_at_once(factors))
@@ -333,7 +344,7 @@ class Estimate:
 
     def _with_totals(self, factors: Product, result: Floats) -> Floats:
         """The answers of a product from those on the axes where it distinguishes values."""
-        support = _support(factors)
+        support = support_of(factors)
         for place, (i, factor) in enumerate(factors.items()):
             if i not in support:  # a multiple of the total, row by row
                 result = np.moveaxis(np.multiply.outer(factor.dense()[:, 0], result), 0, place)
@@ -346,7 +357,7 @@ class Estimate:
         is where exactly the axes of A have another coordinate than the first. Cost: the size of
         the table times the sum of its lengths, for any number of axes.
         """
-        support = _support(factors)
+        support = support_of(factors)
         if self._last[0] != support:
             self._last = support, self._transformed(support)
         estimate = self._last[1]
@@ -400,7 +411,7 @@ def variances(lattice: Lattice, factors: Product, other_factors: Product | None 
     axis.
     """
     other_factors = factors if other_factors is None else other_factors
-    support = tuple(i for i in _support(factors) if i in _support(other_factors))
+    support = tuple(i for i in support_of(factors) if i in support_of(other_factors))
     cancels = {
         i for i in factors if lattice.cancels(i, factors[i]) or lattice.cancels(i, other_factors[i])
     }
@@ -442,7 +453,7 @@ def _mixed_variances(
 ) -> Floats:
     """What a mixed set adds to the variances of a sum of products: ``‖w·E‖²`` of each query."""
     estimator, members = lattice.estimator(number), lattice.sets[number]
-    telling = [(c, product) for c, product in parts if members.issubset(_support(product))]
+    telling = [(c, product) for c, product in parts if members.issubset(support_of(product))]
     heights = [len(factor) for factor in telling[0][1].values()]
     step = max(1, BLOCK_ENTRIES // (math.prod(heights[1:]) * max(estimator.shape)))
     blocks = []

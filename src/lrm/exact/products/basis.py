@@ -80,7 +80,10 @@ class AnyBasis(ABC):
 
     def forms(self, factor: LinearMap, other: LinearMap) -> tuple[Floats, Floats]:
         """``diag(W·P·Vᵀ)/κ`` and ``(W·h)·(V·h)/κ²``, row by row."""
-        return self.spreads(factor, other) / self.kappa, self.means(factor) * self.means(other)
+        spread = np.zeros(len(factor))
+        if factor.total_factor is None and other.total_factor is None:  # else 0, since 1ᵀ·P = 0
+            spread = self.spreads(factor, other) / self.kappa
+        return spread, self.means(factor) * self.means(other)
 
     @abstractmethod
     def trace(self, gram: PairGram) -> float:

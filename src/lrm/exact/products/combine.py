@@ -30,7 +30,7 @@ import numpy as np
 
 from lrm.clock import UNLIMITED, Clock
 from lrm.errors import WorkloadError
-from lrm.exact.products.answers import Estimate, Lattice, term_variances
+from lrm.exact.products.answers import Estimate, term_variances
 from lrm.exact.products.common_tables import (
     MOST_ENTRIES,
     CommonTable,
@@ -194,13 +194,20 @@ class Combination:
             parts = self._reaches(g, term, inside, tables)
             weight = float(self.batch.weights[term]) ** 2
             for (left, X), (right, Y) in itertools.product(parts, parts):
-                scalar = weight
-                for k in range(len(self.shared)):
-                    total, rest = _shared_form(left[k], right[k])
-                    scalar *= rest if k in inside else total
+                forms = self._shared_forms(g, left, right, inside)
+                scalar = weight * math.prod(float(form.sum()) for form in forms)
                 if scalar:
                     worth += scalar * (X.T @ Y)
         return (worth + worth.T) / 2
+
+    def _shared_forms(
+        self, g: int, left: Sequence[LinearMap], right: Sequence[LinearMap], inside: Subset
+    ) -> Iterator[Floats]:
+        """Yield what each shared axis makes of the covariances of two products, row by row."""
+        side = self.sides[g]
+        for k, (W, V) in enumerate(zip(left, right, strict=True)):
+            rest, total = side.lattice.forms(side.shared[k], W, V)
+            yield rest if k in inside else total
 
     def _reaches(self, g: int, term: int, inside: Subset, tables: list[CommonTable]) -> Reach:
         """``W·C·Rᵀ`` of a term, one array per choice of factors on the shared axes."""
@@ -295,15 +302,12 @@ class Combination:
                 image = X @ (middle / share**4)
                 for right, Y in parts:
                     part = np.einsum("ij,ij->i", image, Y)
-                    for k in range(len(self.shared)):
-                        total, rest = _shared_rows(left[k], right[k])
-                        part = np.multiply.outer(part, rest if k in component.inside else total)
+                    for form in self._shared_forms(g, left, right, component.inside):
+                        part = np.multiply.outer(part, form)
                     variances = variances - self._ordered(g, term, part)
         return np.asarray(variances)
 
-    def add_corrections(
-        self, parts: Sequence[Floats], g: int, term: int, lattices: Sequence[Lattice]
-    ) -> None:
+    def add_corrections(self, parts: Sequence[Floats], g: int, term: int) -> None:
         """Add what combining changes in the rows of B of one term.
 
         Parameters
@@ -312,17 +316,15 @@ class Combination:
             The rows over the measurements of each group, which are changed.
         g, term
             The term, and the group that answers it.
-        lattices
-            Those of the measured integers of both groups.
         """
-        for other, (group_rows, lattice) in enumerate(zip(parts, lattices, strict=True)):
-            sign = -1.0 if other == g else 1.0
+        for other, group_rows in enumerate(parts):
+            sign = (-1.0 if other == g else 1.0) / self.groups[other].weight
             for (component, reaches), middle in zip(
                 self._each(g, term), self._middles, strict=True
             ):
                 for shared, reach in reaches:
                     weights = reach @ (middle * (sign / self.groups[g].weight ** 2))
-                    part = self._weighted_tables(weights, other, component, shared, lattice)
+                    part = self._weighted_tables(weights, other, component, shared)
                     np.add(group_rows, self._ordered(g, term, part), out=group_rows)
 
     def _weighted_tables(
@@ -331,7 +333,6 @@ class Combination:
         g: int,
         component: _Component,
         shared: tuple[LinearMap, ...],
-        lattice: Lattice,
     ) -> Floats:
         """``weights`` times the rows of B of a group's common tables: own x shared x measured.
 
@@ -339,7 +340,7 @@ class Combination:
         multiples of it elsewhere.
         """
         if not shared:
-            return np.asarray(weights @ self._table_rows(g, component, (), lattice))
+            return np.asarray(weights @ self._table_rows(g, component, ()))
         lengths = [len(W) for W in shared]
         entries = component.height * self._heights[g]
         weighted = np.empty((len(weights), *lengths, self._heights[g]))
@@ -350,14 +351,12 @@ class Combination:
                 rows = np.repeat(part.mean(axis=1, keepdims=True), W.shape[1], axis=1)
                 rows = part - rows if k in component.inside else rows
                 projected.append(DenseMap(rows))
-            rows = self._table_rows(g, component, projected, lattice)
+            rows = self._table_rows(g, component, projected)
             weighted[(slice(None), *block)] = np.tensordot(weights, rows, axes=(1, 0))
         return weighted
 
-    def _table_rows(
-        self, g: int, component: _Component, shared: Sequence[LinearMap], lattice: Lattice
-    ) -> Floats:
-        """Rows of B of the common tables of one group: tables x shared x measured."""
+    def _table_rows(self, g: int, component: _Component, shared: Sequence[LinearMap]) -> Floats:
+        """Rows of B of the common tables of one group alone: tables x shared x measured."""
         key = g, component.inside
         if not shared and key in self._common_rows:
             return self._common_rows[key]
@@ -366,8 +365,8 @@ class Combination:
         for table in component.tables[g]:
             factors = dict(zip(side.own, table.factors, strict=True))
             factors |= dict(zip(side.shared, shared, strict=True))
-            ordered = [factors[i] for i in range(len(factors))]
-            rows = product_rows(lattice, ordered).reshape(*map(len, ordered), -1)
+            ordered = {i: factors[i] for i in range(len(factors))}
+            rows = product_rows(side.lattice, ordered).reshape(*map(len, ordered.values()), -1)
             rows = np.moveaxis(rows, side.shared, range(-1 - len(shared), -1))
             row_blocks.append(rows.reshape(-1, *map(len, shared), rows.shape[-1]))
         if not shared:
@@ -402,26 +401,6 @@ def _blocks(shared: Sequence[LinearMap], most: int) -> Iterator[tuple[slice, ...
         return
     for rows in itertools.product(*(range(len(W)) for W in shared)):
         yield tuple(slice(row, row + 1) for row in rows)
-
-
-def _shared_rows(left: LinearMap, right: LinearMap) -> tuple[Floats, Floats]:
-    """The numbers s and r of each pair of rows over a shared attribute.
-
-    Its basis is the identity, so that ``(W·h)·(V·h)/κ²`` and ``diag(W·P·Vᵀ)/κ`` are sums over rows.
-    """
-    n = left.shape[1]
-    both = left.apply(np.ones(n)) * right.apply(np.ones(n))
-    products = left.entrywise_apply(right, np.ones((n, 1)))[:, 0]
-    rest = (products - both / n) / n
-    if left.total_factor is not None or right.total_factor is not None:
-        rest = np.zeros(len(left))
-    return both / n**2, rest
-
-
-def _shared_form(left: LinearMap, right: LinearMap) -> tuple[float, float]:
-    """The numbers of `_shared_rows`, summed over the rows."""
-    total, rest = _shared_rows(left, right)
-    return float(total.sum()), float(rest.sum())
 
 
 def find_combination(

@@ -10,7 +10,6 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -56,21 +55,16 @@ def join_labels(a: Integers, b: Integers) -> tuple[Integers, Integers]:
 class CommonTable:
     """A common table over the axes of one group that are not shared.
 
-    ``rows`` holds the factor G on each axis, ``solved`` is ``H·Gᵀ`` and ``totals`` is ``G·h``.
+    ``factors`` holds the factor G on each axis, ``projected`` ``P·Gᵀ/κ`` and ``means`` ``G·h/κ``.
     """
 
-    rows: tuple[Floats, ...]
-    solved: tuple[Floats, ...]
-    totals: tuple[Floats, ...]
+    factors: tuple[LinearMap, ...]
+    projected: tuple[Floats, ...]
+    means: tuple[Floats, ...]
 
     @property
     def height(self) -> int:
-        return math.prod(len(G) for G in self.rows)
-
-    @cached_property
-    def factors(self) -> tuple[LinearMap, ...]:
-        """The factors of the table as those of a query."""
-        return tuple(DenseMap(G) for G in self.rows)
+        return math.prod(map(len, self.factors))
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +88,7 @@ class Side:
 
     def table(self, blocks: dict[int, Integers], attributes: frozenset[int]) -> CommonTable:
         """The table over blocks of the values of some attributes."""
-        rows: list[Floats] = []
+        factors: list[LinearMap] = []
         for k in self.own:
             axis = self.group.axes[k]
             parts = []
@@ -104,20 +98,19 @@ class Side:
                     part = np.zeros((int(blocks[i].max()) + 1, size))
                     part[blocks[i], np.arange(size)] = 1.0
                 parts.append(part)
-            rows.append(kronecker(parts))
-        bases = [self.lattice.bases[k] for k in self.own]
-        solved = tuple(basis.inverse_times(G.T) for basis, G in zip(bases, rows, strict=True))
-        totals = tuple(G @ basis.h for basis, G in zip(bases, rows, strict=True))
-        return CommonTable(tuple(rows), solved, totals)
+            factors.append(DenseMap(kronecker(parts)))
+        tables = [(self.lattice.bases[k], G) for k, G in zip(self.own, factors, strict=True)]
+        projected = tuple(basis.projector_times(G.dense().T) / basis.kappa for basis, G in tables)
+        means = tuple(basis.means(G) for basis, G in tables)
+        return CommonTable(tuple(factors), projected, means)
 
     def covariance(self, left: Sequence[LinearMap], table: CommonTable, inside: Subset) -> Floats:
         """``F·C·Gᵀ`` of a product and a table, within one component of the shared axes."""
         parts = []
         for place, i in enumerate(self.own):
             F, basis = left[place], self.lattice.bases[i]
-            spread = F.apply(table.solved[place])
-            total = np.outer(F.apply(basis.h[:, None])[:, 0], table.totals[place])
-            parts.append(((spread - total / basis.kappa) / basis.kappa, total / basis.kappa**2))
+            total = np.outer(basis.means(F), table.means[place])
+            parts.append((F.apply(table.projected[place]), total))
         touched = [place for place, (rest, _) in enumerate(parts) if np.abs(rest).max() > 1e-13]
         cross_covariance = np.zeros((math.prod(map(len, left)), table.height))
         for size in range(len(touched) + 1):

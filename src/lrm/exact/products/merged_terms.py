@@ -108,12 +108,7 @@ def pieces_of(
     A term of more than ``BLOCK_ANSWERS`` queries is cut along its first axis; the rows of a factor
     are then written out, so there are few of them over a long axis.
     """
-    ends = batch.term_ends()
-    for term in range(int(np.searchsorted(ends, start, side="right")), batch.terms):
-        end = int(ends[term])
-        begin = end - int(batch.term_queries()[term])
-        if begin >= stop:
-            return
+    for term, begin, end in batch.terms_in(start, stop):
         if end - begin <= BLOCK_ANSWERS:
             yield Piece(term, begin, end)
             continue

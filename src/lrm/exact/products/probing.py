@@ -74,7 +74,7 @@ def largest_error(reconstruction: ProductReconstruction) -> float:
     x = [rng.uniform(0.5, 1.5, n) / n for n in reconstruction.batch.sizes]
     terms = rng.permutation(reconstruction.batch.terms)[:PROBED_TERMS]
     # Large tables are many alike: after some of them the rest would take longer than the search.
-    enough = np.cumsum(reconstruction.batch.term_queries()[terms]) > PROBED_IN_ALL
+    enough = np.cumsum(reconstruction.batch.term_queries[terms]) > PROBED_IN_ALL
     terms = np.sort(terms[~enough | (np.arange(len(terms)) < FEWEST_TERMS)])
     estimates = [
         _Probe(lattice, _Noiseless(group, lattice, x))
@@ -95,7 +95,7 @@ def _probed(
     reconstruction: ProductReconstruction, estimates: Sequence[Estimate], terms: Sequence[int]
 ) -> Iterator[tuple[int, ProductBatch, Floats]]:
     """Yield terms, the batch that they are terms of, and their answers or some of them."""
-    queries, combination = reconstruction.batch.term_queries(), reconstruction.combination
+    queries, combination = reconstruction.batch.term_queries, reconstruction.combination
     corrections: Sequence[Sequence[Floats]] = ()
     if combination is not None:
         corrections = combination.corrected((estimates[0], estimates[1]))
@@ -186,7 +186,7 @@ class _Probe(Estimate):
 def _thinned(batch: ProductBatch) -> ProductBatch:
     """The terms of a batch with a few rows of each factor."""
     factors = tuple(tuple(map(_some_rows, choices)) for choices in batch.factors)
-    return replace(batch, factors=factors, _shapes={})
+    return replace(batch, factors=factors)
 
 
 def _some_rows(factor: LinearMap) -> LinearMap:

@@ -128,7 +128,7 @@ class ProductReconstruction(Reconstruction):
         g = self.group_of(piece.term)
         if self.combination is not None:
             variances = self.combination.term_variances(g, piece.term)
-            first = int(self.batch.term_ends()[piece.term]) - len(variances)
+            first = int(self.batch.term_ends[piece.term]) - len(variances)
             return variances[piece.start - first : piece.stop - first]
         return term_variances(self.lattices[g], self.merged[g], piece.term, piece.rows)
 
@@ -217,30 +217,20 @@ class ProductReconstruction(Reconstruction):
         if self.combination is not None:
             return self._rows(ranges, self._places)
         group_sets: set[tuple[int, int]] = set()
-        for term in {term for start, stop in ranges for term, _ in self._terms_in(start, stop)}:
+        for term in {term for span in ranges for term, *_ in self.batch.terms_in(*span)}:
             g = self.group_of(term)
-            axes, lattice = self.measured.groups[g].axes, self.lattices[g]
-            group_sets.update((g, b) for b in term_sets(axes, lattice, self.batch, term))
+            group_sets.update((g, b) for b in term_sets(self.lattices[g], self.merged[g], term))
         return self._rows(ranges, self._placed(sorted(group_sets)))
 
     def _rows(self, ranges: Sequence[tuple[int, int]], places: Places) -> Floats:
         parts = [
             self._term_rows(term, places)[max(start - begin, 0) : stop - begin]
             for start, stop in ranges
-            for term, begin in self._terms_in(start, stop)
+            for term, begin, _ in self.batch.terms_in(start, stop)
         ]
         if len(parts) == 1:
             return parts[0]
         return np.vstack(parts) if parts else np.zeros((0, _width(places)))
-
-    def _terms_in(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Yield the terms with queries in ``start:stop``, and the first query of each."""
-        ends, sizes = self.batch.term_ends(), self.batch.term_queries()
-        for term in range(int(np.searchsorted(ends, start, side="right")), self.batch.terms):
-            begin = int(ends[term] - sizes[term])
-            if begin >= stop:
-                return
-            yield term, begin
 
     @cached_property
     def _places(self) -> Places:
@@ -259,13 +249,12 @@ class ProductReconstruction(Reconstruction):
 
     def _term_rows(self, term: int, places: Places) -> Floats:
         g = int(self._group_of[term])
-        rows = np.zeros((int(self.batch.term_queries()[term]), _width(places)))
-        axes, lattice = self.measured.groups[g].axes, self.lattices[g]
-        add_term_rows(rows, places[g], axes, lattice, self.batch, term)
+        rows = np.zeros((int(self.batch.term_queries[term]), _width(places)))
+        add_term_rows(rows, places[g], self.lattices[g], self.merged[g], term)
         if self.combination is not None:
             ends = np.cumsum([sum(group.heights) for group in self.measured.groups]).tolist()
             parts = [rows[:, start:stop] for start, stop in itertools.pairwise([0, *ends])]
-            self.combination.add_corrections(parts, g, term, self.lattices)
+            self.combination.add_corrections(parts, g, term)
         return rows
 
     def matrix(self) -> Floats:
@@ -373,5 +362,5 @@ class _Answers:
             return estimate.term(self._of.merged[g], piece.term, piece.rows)
         corrections = self._corrections[g]
         answers = self._of.combination.term(g, estimate, corrections, piece.term)
-        first = int(self._of.batch.term_ends()[piece.term]) - len(answers)
+        first = int(self._of.batch.term_ends[piece.term]) - len(answers)
         return answers[piece.start - first : piece.stop - first]

@@ -18,13 +18,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lrm.exact.products.answers import Lattice
+from lrm.exact.products.answers import Lattice, support_of
 from lrm.exact.products.folding import fold_rows
-from lrm.exact.products.merged_terms import MergedTerms
-from lrm.exact.products.strategy import Axis
+from lrm.exact.products.merged_terms import MergedTerms, Product
 from lrm.exact.reconstruction import RowWeights
 from lrm.maps.linear import Floats, Integers, LinearMap
-from lrm.maps.products.batch import ProductBatch
 
 MOST_WORK = 1 << 24
 """Weights (classes times columns) of a whole batch: about ten seconds of intervals."""
@@ -152,7 +150,8 @@ class WeightClasses:
         ):
             inner = tuple(sorted(axis_set & axes.keys()))
             if (inner, sign) not in cores:
-                cores[inner, sign] = self._core(coefficients, axes, inner, sign)
+                inverses = self.lattice.inverses_in(b, inner)
+                cores[inner, sign] = _core(coefficients, axes, inner, inverses)
             value, count = cores[inner, sign]
             value = value * self.lattice.weights[b]
             if sign:  # a cell and its mirror image are one measurement
@@ -165,31 +164,24 @@ class WeightClasses:
             counts.append(count)
         return _merged(np.abs(np.concatenate(values)), np.concatenate(counts))
 
-    def _core(
-        self, coefficients: Floats, axes: Mapping[int, _Columns], inner: tuple[int, ...], sign: int
-    ) -> tuple[Floats, Floats]:
-        """What the sets with these axes of a term have in common: values and multiplicities."""
-        informations = self.lattice.over(inner)
-        if sign:
-            informations = np.where(self.lattice.signs(inner) == sign, informations, np.inf)
-        total: Floats | float = 0.0
-        for q, coefficient in enumerate(coefficients.tolist()):
-            outer = math.prod(float(axes[k].means[q]) for k in axes if k not in inner)
-            part = coefficient * outer / informations
-            for k in inner:
-                axis_columns = axes[k]
-                both = np.stack(
-                    [
-                        axis_columns.means[q] * axis_columns.columns[:, 0],
-                        axis_columns.columns[:, 1 + q],
-                    ]
-                )
-                part = np.tensordot(part, both, axes=(0, 0))
-            total = total + part
-        count = np.ones(())
+
+def _core(
+    coefficients: Floats, axes: Mapping[int, _Columns], inner: tuple[int, ...], inverses: Floats
+) -> tuple[Floats, Floats]:
+    """What the sets with these axes of a term have in common: values and multiplicities."""
+    total: Floats | float = 0.0
+    for q, coefficient in enumerate(coefficients.tolist()):
+        outer = math.prod(float(axes[k].means[q]) for k in axes if k not in inner)
+        part = coefficient * outer * inverses
         for k in inner:
-            count = np.multiply.outer(count, axes[k].counts)
-        return np.asarray(total).reshape(-1), count.reshape(-1)
+            columns = axes[k].columns
+            both = np.stack([axes[k].means[q] * columns[:, 0], columns[:, 1 + q]])
+            part = np.tensordot(part, both, axes=(0, 0))
+        total = total + part
+    count = np.ones(())
+    for k in inner:
+        count = np.multiply.outer(count, axes[k].counts)
+    return np.asarray(total).reshape(-1), count.reshape(-1)
 
 
 def _rounded(values: Floats) -> Floats:
@@ -219,20 +211,16 @@ def _stacked(row_weights: Sequence[tuple[Floats, Floats]], place: Integers) -> R
     return RowWeights(values, counts, place)
 
 
-def term_sets(axes: Sequence[Axis], lattice: Lattice, batch: ProductBatch, term: int) -> set[int]:
+def term_sets(lattice: Lattice, merged: MergedTerms, term: int) -> set[int]:
     """The sets of a group whose measurements count in the answers of one term."""
-    used_sets: set[int] = set()
-    for _, factors in batch.summands(term):
-        used_sets.update(_used_sets(lattice, [axis.factor(factors) for axis in axes]))
-    return used_sets
+    return {b for _, product in merged.summands(term) for b in _used_sets(lattice, product)}
 
 
-def add_term_rows(  # noqa: PLR0913, PLR0917 - a term of a batch, its group, and where rows go
+def add_term_rows(
     coefficient_rows: Floats,
     places: Mapping[int, slice],
-    axes: Sequence[Axis],
     lattice: Lattice,
-    batch: ProductBatch,
+    merged: MergedTerms,
     term: int,
 ) -> None:
     """Add the rows of B of one term to the columns ``places`` of each set that counts in it.
@@ -241,73 +229,56 @@ def add_term_rows(  # noqa: PLR0913, PLR0917 - a term of a batch, its group, and
     ``θ_B·Σ_{A⊆B} (1/λ_A) ⊗ N_i``, where ``N_i`` is ``W·P·Sᵀ/κ`` for i in A, ``W·h/κ`` times
     ``(S·h/κ)ᵀ`` for the rest of B, and ``W·h/κ`` elsewhere.
     """
-    for coefficient, factors in batch.summands(term):
-        axis_factors = [axis.factor(factors) for axis in axes]
-        used = _used_sets(lattice, axis_factors)
-        for b, rows in zip(used, _set_rows(lattice, axis_factors, used), strict=True):
+    for coefficient, product in merged.summands(term):
+        used = _used_sets(lattice, product)
+        for b, rows in zip(used, _set_rows(lattice, product, used), strict=True):
             part = coefficient_rows[:, places[b]]
             part += rows if coefficient == 1.0 else coefficient * rows
 
 
-def product_rows(lattice: Lattice, factors: Sequence[LinearMap]) -> Floats:
+def product_rows(lattice: Lattice, factors: Product) -> Floats:
     """The rows of B of one product over a group's axes."""
     return np.hstack(list(_set_rows(lattice, factors, range(len(lattice.sets)))))
 
 
-def _support(factors: Sequence[LinearMap]) -> list[int]:
-    return [i for i, factor in enumerate(factors) if factor.total_factor is None]
+def _inner(lattice: Lattice, factors: Product, b: int) -> tuple[int, ...]:
+    """The axes of a set on which a product distinguishes values."""
+    return tuple(i for i in support_of(factors) if i in lattice.sets[b])
 
 
-def _used_sets(lattice: Lattice, factors: Sequence[LinearMap]) -> list[int]:
+def _used_sets(lattice: Lattice, factors: Product) -> list[int]:
     """The sets that hold information about a product; the rows of all others are 0."""
-    support = _support(factors)
-    inner = [[i for i in support if i in attribute_set] for attribute_set in lattice.sets]
-    return [
-        b for b, inner_set in enumerate(inner) if _inverse_informations(lattice, b, inner_set).any()
-    ]
+    numbers = range(len(lattice.sets))
+    return [b for b in numbers if lattice.inverses_in(b, _inner(lattice, factors, b)).any()]
 
 
-def _set_rows(
-    lattice: Lattice, factors: Sequence[LinearMap], sets: Iterable[int]
-) -> Iterator[Floats]:
+def _set_rows(lattice: Lattice, factors: Product, sets: Iterable[int]) -> Iterator[Floats]:
     """Yield the rows of B of one product, over the measurements of one set after the other."""
-    support = _support(factors)
-    bases = lattice.bases
-    means = [basis.means(factor) for factor, basis in zip(factors, bases, strict=True)]
-    averages = [basis.average for basis in bases]
+    bases, places = lattice.bases, {i: place for place, i in enumerate(factors)}
+    means = {i: bases[i].means(factor) for i, factor in factors.items()}
     both = {
-        i: np.stack([np.outer(means[i], averages[i]), bases[i].image(factors[i])]) for i in support
+        i: np.stack([np.outer(means[i], bases[i].average), bases[i].image(factors[i])])
+        for i in support_of(factors)
     }
-    count = math.prod(map(len, factors))
+    count = math.prod(map(len, factors.values()))
     for b in sets:
-        axis_set = lattice.sets[b]
-        inner = [i for i in support if i in axis_set]
-        # One array axis for each axis of the product, then one for each member of the set.
-        rows = _inverse_informations(lattice, b, inner) * float(lattice.weights[b])
+        inner = _inner(lattice, factors, b)
+        # One array axis for each factor of the product, then one for each member of the set.
+        rows, order = lattice.inverses_in(b, inner) * float(lattice.weights[b]), []
         for i in inner:
             rows = np.tensordot(rows, both[i], axes=(0, 0))
-        order = [axis for i in inner for axis in (i, len(factors) + i)]
-        for i in range(len(factors)):
-            if i in inner:
-                continue
-            if i in axis_set:
-                rows = np.multiply.outer(rows, np.outer(means[i], averages[i]))
-                order += [i, len(factors) + i]
-            else:
+            order += [places[i], len(places) + i]
+        for i in factors:
+            if i not in inner:
                 rows = np.multiply.outer(rows, means[i])
-                order.append(i)
+                order.append(places[i])
+        members = sorted(lattice.sets[b])
+        for i in members:
+            if i not in inner:
+                rows = np.multiply.outer(rows, bases[i].average)
+                order.append(len(places) + i)
         rows = rows.transpose(np.argsort(order)).reshape(count, -1)
         if lattice.folds[b]:
-            heights = [len(averages[i]) for i in sorted(axis_set)]
+            heights = [len(bases[i].average) for i in members]
             rows = fold_rows(rows.T, heights, lattice.mirrored(b), int(lattice.folds[b])).T
         yield rows @ lattice.unmixing[b] if b in lattice.unmixing else rows
-
-
-def _inverse_informations(lattice: Lattice, b: int, inner: Sequence[int]) -> Floats:
-    """``1/λ`` of the subsets of some axes that a set holds information about, 0 for the others."""
-    inverses: Floats = np.zeros((2,) * len(inner))
-    for inside in itertools.product((0, 1), repeat=len(inner)):
-        subset = tuple(itertools.compress(inner, inside))
-        if b in lattice.telling(subset):
-            inverses[inside] = 1.0 / lattice[subset]
-    return inverses

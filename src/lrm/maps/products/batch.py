@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import InitVar, dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import InitVar, dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -48,7 +49,6 @@ class ProductBatch:
     coefficients: Floats
     term_of: Integers
     weights: Floats
-    _shapes: dict[str, Integers] = field(default_factory=dict, repr=False)
     checked: InitVar[bool] = False
 
     def __post_init__(self, checked: bool) -> None:
@@ -125,39 +125,41 @@ class ProductBatch:
         """Whether every term is one product."""
         return len(self.term_of) == self.terms
 
+    @cached_property
     def term_queries(self) -> Integers:
         """Number of queries of each term."""
-        if "queries" not in self._shapes:
-            count = np.ones(len(self.choice), dtype=np.int64)
-            rough = np.ones(len(self.choice))
-            for i, choices in enumerate(self.factors):
-                some, numbers = self.chosen(i)
-                rows = np.array([len(factor) for factor in choices])[numbers]
-                count[some] *= rows
-                rough[some] *= rows
-            if not rough.sum() <= MOST_QUERIES:  # 64-bit integers would wrap around
-                raise WorkloadError(
-                    "the batch has more than 2^53 queries; sum out some of the attributes"
-                )
-            each = np.zeros(self.terms, dtype=np.int64)
-            each[self.term_of] = count
-            self._shapes["queries"] = each
-        return self._shapes["queries"]
+        count = np.ones(len(self.choice), dtype=np.int64)
+        rough = np.ones(len(self.choice))
+        for i, choices in enumerate(self.factors):
+            some, numbers = self.chosen(i)
+            rows = np.array([len(factor) for factor in choices])[numbers]
+            count[some] *= rows
+            rough[some] *= rows
+        if not rough.sum() <= MOST_QUERIES:  # 64-bit integers would wrap around
+            raise WorkloadError(
+                "the batch has more than 2^53 queries; sum out some of the attributes"
+            )
+        each = np.zeros(self.terms, dtype=np.int64)
+        each[self.term_of] = count
+        return each
+
+    @cached_property
+    def _chosen(self) -> tuple[Integers, Integers, Integers]:
+        """All factors that are no totals: products, numbers, and where an attribute's begin."""
+        at, attributes = np.nonzero(self.choice)
+        order = np.argsort(attributes.astype(np.int16), kind="stable")
+        counts = np.bincount(attributes, minlength=len(self.factors))
+        numbers = self.choice[at, attributes][order].astype(np.int64)
+        return at[order], numbers, np.cumsum([0, *counts])
 
     def chosen(self, attribute: int) -> tuple[Integers, Integers]:
         """The products whose factor of an attribute is not its total, and these factors' numbers.
 
         Most factors are totals, which change nothing: visiting the others is much faster.
         """
-        if "at" not in self._shapes:
-            at, attributes = np.nonzero(self.choice)
-            order = np.argsort(attributes.astype(np.int16), kind="stable")
-            self._shapes["at"] = at[order]
-            self._shapes["numbers"] = self.choice[at, attributes][order].astype(np.int64)
-            counts = np.bincount(attributes, minlength=len(self.factors))
-            self._shapes["attribute ends"] = np.cumsum([0, *counts])
-        start, stop = self._shapes["attribute ends"][attribute : attribute + 2]
-        return self._shapes["at"][start:stop], self._shapes["numbers"][start:stop]
+        at, numbers, starts = self._chosen
+        own = slice(*starts[attribute : attribute + 2].tolist())
+        return at[own], numbers[own]
 
     def present(self, attribute: int) -> Integers:
         """Numbers of the factors of an attribute that occur, ascending."""
@@ -166,16 +168,24 @@ class ProductBatch:
         counts[0] = len(self.choice) - len(at)
         return np.flatnonzero(counts)
 
+    @cached_property
     def term_ends(self) -> Integers:
         """Where the queries of each term end: term t has ``ends[t−1]:ends[t]``."""
-        if "ends" not in self._shapes:
-            self._shapes["ends"] = np.cumsum(self.term_queries())
-        return self._shapes["ends"]
+        return np.cumsum(self.term_queries)
+
+    def terms_in(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
+        """Yield the terms with queries in ``start:stop``, and where the queries of each are."""
+        for term in range(int(np.searchsorted(self.term_ends, start, side="right")), self.terms):
+            end = int(self.term_ends[term])
+            begin = end - int(self.term_queries[term])
+            if begin >= stop:
+                return
+            yield term, begin, end
 
     @property
     def queries(self) -> int:
         """Number of queries of the whole batch."""
-        return int(self.term_queries().sum())
+        return int(self.term_queries.sum())
 
     def summands(self, term: int) -> list[tuple[float, list[LinearMap]]]:
         """The products that a term is the sum of, each with its coefficient."""
@@ -189,12 +199,14 @@ class ProductBatch:
 
     def summand_numbers(self, term: int) -> Integers:
         """Which products a term is the sum of."""
-        if "order" not in self._shapes:
-            order = np.argsort(self.term_of, kind="stable")
-            self._shapes["order"] = order
-            self._shapes["starts"] = np.searchsorted(self.term_of[order], np.arange(self.terms + 1))
-        starts = self._shapes["starts"]
-        return self._shapes["order"][starts[term] : starts[term + 1]]
+        order, starts = self._by_term
+        return order[starts[term] : starts[term + 1]]
+
+    @cached_property
+    def _by_term(self) -> tuple[Integers, Integers]:
+        """The products ordered by term, and where those of each term begin."""
+        order = np.argsort(self.term_of, kind="stable")
+        return order, np.searchsorted(self.term_of[order], np.arange(self.terms + 1))
 
     def support(self) -> NDArray[np.bool_]:
         """Which attributes each summand distinguishes values in (summands x attributes)."""
@@ -216,16 +228,15 @@ class ProductBatch:
         some = np.bincount(self.term_of[~zero], minlength=self.terms)
         return np.flatnonzero(some == 0)
 
+    @cached_property
     def counting_terms(self) -> NDArray[np.bool_]:
         """Which terms are counts: every weight of their products is 0 or 1."""
-        if "sums" not in self._shapes:
-            sums = np.abs(self.coefficients) != 1.0
-            for i, choices in enumerate(self.factors):
-                counts = [f.is_integer() and f.entry_range in _ZERO_OR_ONE for f in choices]
-                at, numbers = self.chosen(i)
-                sums[at] |= ~np.array(counts)[numbers]
-            self._shapes["sums"] = np.bincount(self.term_of[sums], minlength=self.terms)
-        return np.asarray(self._shapes["sums"] == 0)
+        sums = np.abs(self.coefficients) != 1.0
+        for i, choices in enumerate(self.factors):
+            counts = [f.is_integer() and f.entry_range in _ZERO_OR_ONE for f in choices]
+            at, numbers = self.chosen(i)
+            sums[at] |= ~np.array(counts)[numbers]
+        return np.asarray(np.bincount(self.term_of[sums], minlength=self.terms) == 0)
 
     def take(self, terms: ArrayLike) -> ProductBatch:
         """The batch of some of the terms, in the given order."""
@@ -249,11 +260,7 @@ class ProductBatch:
         self, factors: tuple[tuple[LinearMap, ...], ...], choice: NDArray[np.int32]
     ) -> ProductBatch:
         """The batch whose terms choose other factors, perhaps of other attributes."""
-        same = ("at", "numbers", "attribute ends") if choice is self.choice else ()
-        shapes = {key: self._shapes[key] for key in same if key in self._shapes}
-        return ProductBatch(
-            factors, choice, self.coefficients, self.term_of, self.weights, _shapes=shapes
-        )
+        return ProductBatch(factors, choice, self.coefficients, self.term_of, self.weights)
 
     def dense(self) -> Floats:
         """All queries over all cells, each scaled by the weight of its term; for small products."""

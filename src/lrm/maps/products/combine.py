@@ -158,14 +158,14 @@ def weigh_terms(batch: ProductBatch, importance: Floats | None) -> ProductBatch:
     """
     if importance is None:
         return batch
-    ends = np.cumsum(batch.term_queries())
+    ends = np.cumsum(batch.term_queries)
     starts = np.concatenate([[0], ends[:-1]])
     least = np.minimum.reduceat(importance, starts)
     most = np.maximum.reduceat(importance, starts)
     mixed = least != most
     if not mixed.any():
         return replace(batch, weights=np.sqrt(most))
-    if int(batch.term_queries()[mixed].sum()) > MOST_SPLIT:
+    if int(batch.term_queries[mixed].sum()) > MOST_SPLIT:
         raise WorkloadError(
             f"importance differs within tables of more than {MOST_SPLIT:,} queries; give one "
             "importance to each table, or ask for the queries that matter more by themselves"

@@ -54,17 +54,10 @@ class ProductMap(LinearMap):
         """Number of values of each attribute."""
         return self.batch.sizes
 
-    @cached_property
-    def ends(self) -> Integers:
-        """Where the queries of each term end: term t has ``ends[t−1]:ends[t]``."""
-        return self.batch.term_ends()
-
     def term_slices(self) -> Iterator[tuple[int, slice]]:
         """Yield each term with the place of its queries in the batch."""
-        start = 0
-        for term, end in enumerate(self.ends.tolist()):
-            yield term, slice(start, end)
-            start = end
+        for term, start, stop in self.batch.terms_in(0, self.shape[0]):
+            yield term, slice(start, stop)
 
     @property
     def is_flat(self) -> bool:
@@ -189,7 +182,7 @@ def sparse_matrix(batch: ProductBatch) -> sp.csr_array:
     """
     known = lru_cache(maxsize=None)(lambda i, f: _entries(batch.factors[i][f]))
     indices, data, lengths = [], [], []
-    for term, queries in enumerate(batch.term_queries().tolist()):
+    for term, queries in enumerate(batch.term_queries.tolist()):
         parts = [_product(batch, s, known) for s in batch.summand_numbers(term).tolist()]
         row, column, weight = parts[0] if len(parts) == 1 else _joined(parts)
         if queries > 1:

@@ -111,7 +111,7 @@ def _bound(
                     known[factor.digest] = _alone(factor)
                 bound *= known[factor.digest]
                 choice[:, i] = 0
-        rest = merge_values(replace(group_batch, choice=choice, _shapes={})).batch
+        rest = merge_values(replace(group_batch, choice=choice)).batch
         total += bound * _together(Quadratic(rest))
     return total
 

@@ -105,7 +105,7 @@ def _share_of_several(batch: ProductBatch, axes: Sequence[Axis]) -> float:
     on = np.array([batch.choice[:, list(axis.attributes)].any(axis=1) for axis in axes])
     several = np.zeros(batch.terms, dtype=bool)
     np.logical_or.at(several, batch.term_of, on.sum(axis=0) > 1)
-    size = batch.weights**2 * batch.term_queries()
+    size = batch.weights**2 * batch.term_queries
     return float(size[several].sum() / max(float(size.sum()), TINY))
 
 
