@@ -33,6 +33,7 @@ gives further columns to the values of an attribute (see `lrm.domain.Lookup`).
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, NoReturn
 
@@ -59,6 +60,28 @@ _KINDS: dict[str, tuple[set[str], set[str]]] = {
     "dates": ({"start", "end", "by"}, set()),
 }
 _COMMON = {"name", "kind", "null", "outside"}
+_CLASSES: dict[str, Callable[..., Attribute]] = {
+    attribute.kind: attribute for attribute in (Categories, Integers, Bins, Numbers, Dates)
+}
+
+
+def _numbers(node: Node) -> list[float]:
+    return [item.number() for item in node.items()]
+
+
+def _spellings(node: Node) -> dict[str, list[str]]:
+    return {value: [item.text() for item in texts.items()] for value, texts in node.pairs()}
+
+
+_READERS: dict[str, Callable[[Node], Any]] = {
+    "values": lambda node: [item.scalar() for item in node.items()],
+    "spellings": _spellings,
+    **dict.fromkeys(("edges", "representatives", "knots"), _numbers),
+    **dict.fromkeys(("low", "high", "width"), Node.integer),
+    **dict.fromkeys(("start", "end", "by"), Node.text),
+    **dict.fromkeys(("null", "nan", "outside"), Node.scalar),
+}
+"""How the fields of attributes are read."""
 
 
 def read_domain(path: str | pathlib.Path) -> Domain:
@@ -204,42 +227,12 @@ def _attribute(node: Node) -> Attribute:
         )
     entries = node.fields(required | _COMMON, optional)
     try:
-        return _build(kind.text(), name, entries)
+        facts = {key: _READERS[key](entry) for key, entry in entries.items() if key in _READERS}
+        return _CLASSES[kind.text()](name, **facts)
     except DomainError as error:
         if str(error).startswith(node.source):
             raise
         _blame(entries, node, str(error).removeprefix(f"attribute {name!r}: "))
-
-
-def _build(kind: str, name: str, entries: dict[str, Node]) -> Attribute:
-    rules: dict[str, Any] = {
-        rule: entries[rule].scalar() for rule in ("null", "nan", "outside") if rule in entries
-    }
-    if kind == "categories":
-        values = [item.scalar() for item in entries["values"].items()]
-        spellings = None
-        if "spellings" in entries:
-            pairs = entries["spellings"].pairs()
-            spellings = {
-                value: [text_node.text() for text_node in spelling_list.items()]
-                for value, spelling_list in pairs
-            }
-        return Categories(name, values, spellings, **rules)
-    if kind == "integers":
-        width = entries["width"].integer() if "width" in entries else 1
-        low, high = entries["low"].integer(), entries["high"].integer()
-        return Integers(name, low, high, width, **rules)
-    if kind == "bins":
-        representatives = None
-        if "representatives" in entries:
-            representatives = [item.number() for item in entries["representatives"].items()]
-        return Bins(
-            name, [item.number() for item in entries["edges"].items()], representatives, **rules
-        )
-    if kind == "numbers":
-        return Numbers(name, [item.number() for item in entries["knots"].items()], **rules)
-    by: Any = entries["by"].text()
-    return Dates(name, entries["start"].text(), entries["end"].text(), by, **rules)
 
 
 def _blame(entries: dict[str, Node], node: Node, sentence: str) -> NoReturn:

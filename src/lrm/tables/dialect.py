@@ -42,13 +42,13 @@ class Dialect(ABC):
 
     double: ClassVar[str] = "DOUBLE"
 
-    @abstractmethod
     def name(self, identifier: str) -> str:
         """Quote the name of a column or table."""
+        return '"' + identifier.replace('"', '""') + '"'
 
-    @abstractmethod
     def text(self, value: str) -> str:
         """Write a text as a literal."""
+        return "'" + value.replace("'", "''") + "'"
 
     def number(self, value: float) -> str:
         """Write a float64 as a literal that reads back as the same float64."""
@@ -124,9 +124,9 @@ class Dialect(ABC):
         """Whether a number that is not a float can still be NaN."""
         return "FALSE"
 
-    @abstractmethod
     def is_whole_float(self, x: str) -> str:
         """Whether a float has no fraction; infinities have none."""
+        return f"trunc({x}) = {x}"
 
     def bounded_bigint(self, x: str, column: Column) -> str:  # noqa: ARG002 - some engines look
         """Convert the first of `whole` to 64 bits, where a declared range has been checked."""

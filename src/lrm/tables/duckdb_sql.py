@@ -48,12 +48,6 @@ def column_of(name: str, type_text: str) -> Column:
 class DuckDbSql(Dialect):
     """SQL of DuckDB; the session's time zone must be UTC."""
 
-    def name(self, identifier: str) -> str:
-        return '"' + identifier.replace('"', '""') + '"'
-
-    def text(self, value: str) -> str:
-        return "'" + value.replace("'", "''") + "'"
-
     def element(self, codes: Sequence[int | None], place: str) -> str:
         return f"CAST('[{', '.join(map(sql_code, codes))}]' AS INTEGER[])[{place}]"
 
@@ -139,9 +133,6 @@ class DuckDbSql(Dialect):
 
     def is_exact_nan(self, x: str, column: Column) -> str:
         return f"{x} = {NAN}" if column.type_text == WHOLE_TYPE else "FALSE"
-
-    def is_whole_float(self, x: str) -> str:
-        return f"trunc({x}) = {x}"
 
     def as_bigint(self, x: str) -> str:
         return f"TRY_CAST({x} AS BIGINT)"

@@ -53,16 +53,10 @@ class PostgresSql(JoiningDialect):
 
     double: ClassVar[str] = "double precision"
 
-    def name(self, identifier: str) -> str:
-        return '"' + identifier.replace('"', '""') + '"'
-
     def text(self, value: str) -> str:
         """Write a text; E'' reads alike whatever ``standard_conforming_strings`` says."""
-        quoted = value.replace("'", "''")
-        if "\\" in quoted:
-            doubled = quoted.replace("\\", "\\\\")
-            return f"E'{doubled}'"
-        return f"'{quoted}'"
+        quoted = super().text(value)
+        return "E" + quoted.replace("\\", "\\\\") if "\\" in quoted else quoted
 
     def element(self, codes: Sequence[int | None], place: str) -> str:
         # In an array that contains NULL, the server walks through all elements before the wanted.
@@ -114,9 +108,6 @@ class PostgresSql(JoiningDialect):
 
     def is_exact_nan(self, x: str, column: Column) -> str:
         return f"{x} = 'NaN'" if column.kind == "decimal" else "FALSE"
-
-    def is_whole_float(self, x: str) -> str:
-        return f"trunc({x}) = {x}"
 
     def as_bigint(self, x: str) -> str:
         return f"CAST({x} AS bigint)"
