@@ -148,6 +148,20 @@ def test_errors_of_engines_do_not_quote_values():
         error = error.__cause__ or error.__context__
 
 
+def test_a_key_press_does_not_quote_the_error_that_it_came_upon():
+    """Closing a database after an error takes a while, in which Ctrl-C may be pressed."""
+
+    def close():
+        try:
+            int("4711 is private")
+        except ValueError:
+            raise KeyboardInterrupt  # noqa: B904 - as a signal does
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        guarded("counting", close)
+    assert caught.value.__context__ is None
+
+
 def test_names_and_categories_are_never_sql(awkward):
     _, table, rows = awkward
     attack = "x'); DROP TABLE odd; --"

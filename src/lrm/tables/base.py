@@ -194,6 +194,9 @@ def guarded(doing: str, call: Callable[[], T]) -> T:
         raise
     except Exception as error:  # noqa: BLE001 - whatever an engine raises may quote a value
         kind = type(error).__name__
+    except BaseException as stop:  # Ctrl-C, perhaps while the error of an engine was handled
+        stop.__context__ = None
+        raise
     raise TableError(
         f"{doing} failed with {kind}; "
         "the engine's own message is withheld, as it may quote values of the table"
