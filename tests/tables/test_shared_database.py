@@ -131,3 +131,37 @@ def test_a_forked_process_counts_and_ends_and_leaves_no_folder(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == ["[0, 2]"] * 3
     assert list(folder.iterdir()) == []
+
+
+BUSY = """
+import os, sys, tempfile, threading
+from lrm.tables.duckdb_connection import connection
+
+def count():
+    with connection() as db:
+        db.execute("CREATE TEMP TABLE x AS FROM range(100000)")
+        forked.set()
+        ended.wait()
+        print(db.execute("SELECT count(*) FROM x").fetchall(), os.listdir(sys.argv[1]) != [])
+
+tempfile.tempdir = sys.argv[1]
+forked, ended = threading.Event(), threading.Event()
+thread = threading.Thread(target=count)
+thread.start()
+forked.wait()
+child = os.fork()
+if not child:
+    sys.exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+ended.set()
+thread.join()
+"""
+
+
+def test_a_fork_while_another_thread_counts_leaves_that_database_alone(tmp_path):
+    """Closing it in the new process, which has none of its threads, ended that by a signal."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    done = run_forked(BUSY, [str(folder)], tmp_path / "streams")
+    assert done.stdout.splitlines() == ["0", "[(100000,)] True"]
+    assert list(folder.iterdir()) == []

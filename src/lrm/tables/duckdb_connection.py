@@ -39,6 +39,7 @@ class _Database:
         }
         self.db: DuckDBPyConnection = duckdb.connect(":memory:", config=config)
         self.close = weakref.finalize(self, _close, self.db, folder)
+        _databases.add(self)
         self.db.execute("SET GLOBAL TimeZone = 'UTC'")  # without GLOBAL, not for its cursors
         # The least and greatest numbers that Parquet files state leave NaN out. Folding
         # comparisons by them would let one row move every NaN to another cell.
@@ -52,9 +53,16 @@ def _close(db: DuckDBPyConnection, folder: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def _leave_to_parent() -> None:
+    """Do not close what another thread used during a fork: the parent does, and has its threads."""
+    for database in _databases:
+        database.close.atexit = False
+
+
+_databases: weakref.WeakSet[_Database] = weakref.WeakSet()
 _shared = cache(_Database)
 # A forked process has none of the threads of a database that it inherits.
-os.register_at_fork(before=_shared.cache_clear)
+os.register_at_fork(before=_shared.cache_clear, after_in_child=_leave_to_parent)
 
 
 @contextmanager
