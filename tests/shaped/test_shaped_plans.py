@@ -1,5 +1,6 @@
 """Plans with shaped noise, from the batch to the answers: guarantee, errors, intervals, files."""
 
+import itertools
 import math
 import random
 from dataclasses import replace
@@ -16,6 +17,7 @@ from body_vertices import vertices_of
 from forging import resealed
 from long_runs import cases
 from lrm.cli import main
+from lrm.clock import Clock
 from lrm.domain import Categories, Domain, Integers, PrivacyUnit
 from lrm.errors import BudgetError, FileFormatError, LrmError, StopSolver, WorkloadError
 from lrm.exact.cells import CellMap
@@ -26,6 +28,8 @@ from lrm.privacy.bodies.facets import Facets
 from lrm.privacy.bodies.tables import Tables
 from lrm.privacy.budget import PureDP
 from lrm.privacy.mechanism import TrueCounts, calibrate, law_of, measure
+from lrm.strategies.base import Problem
+from lrm.strategies.shaped import _table_candidates
 from lrm.tables import open_table
 from lrm.views.comparisons import advice, side_by_side_facts
 from lrm.workload import families
@@ -686,3 +690,10 @@ def test_advice_names_the_noise_of_the_plan():
     words = advice(side_by_side_facts(both, *promises))
     assert words.startswith("Shaped noise guarantees pure ε = 1")
     assert "Laplace" not in words
+
+
+def test_more_counts_than_a_body_of_tables_has_cells_are_planned_without_one():
+    """All 4,095 conditions on twelve cells: the search for tables ended with an error."""
+    counts = np.array(list(itertools.product([0.0, 1.0], repeat=12)))[1:]
+    assert _table_candidates(Problem(lrm.Workload(DenseMap(counts))), Clock()) == []
+    assert _table_candidates(Problem(lrm.Workload(DenseMap(counts[:7]))), Clock())

@@ -30,7 +30,7 @@ from lrm.strategies.best import has_few_cells
 from lrm.strategies.products import flat_problem, lift
 from lrm.strategies.shaped_choice import ShapedChoice
 from lrm.strategies.shaped_hulls import MOST_RANK, Effort, hull_candidates, replaced_candidates
-from lrm.strategies.shaped_products import TablesChoice, tables_strategy
+from lrm.strategies.shaped_products import MOST_TABLE_CELLS, TablesChoice, tables_strategy
 from lrm.strategies.shaped_tables import (
     CubeSides,
     GroupErrors,
@@ -44,6 +44,9 @@ MOST_UNREDUCED = 400
 
 MOST_ENTRIES = 4e7
 """Queries × merged cells that are written out."""
+
+MOST_PER_RANK = 4
+"""Rows of tables per dimension of what they span: all are measured, and more are never worth it."""
 
 WORTH = 0.998
 """A body must have an error below this share of that of Laplace noise."""
@@ -151,6 +154,9 @@ def _name(choice: ShapedChoice) -> str:
 def _table_candidates(problem: Problem, clock: Clock) -> list[ShapedChoice]:
     tables = tables_of(problem)
     if tables is None:
+        return []
+    count = sum(len(table.rows) for table in tables)
+    if count > min(MOST_TABLE_CELLS, MOST_PER_RANK * len(problem.reduced)):
         return []
     basis = np.linalg.qr(problem.reduced.T)[0]  # merged cells × rank
 
