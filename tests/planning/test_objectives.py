@@ -239,6 +239,17 @@ def test_a_statement_above_one_is_named(batch):
     assert any("-- importance:" in warning for warning in plan.warnings)
 
 
+def test_many_statements_above_one_have_one_warning(batch):
+    """A page of warnings hid the plan."""
+    text = BATCH.replace("SELECT ward, month", "-- importance: 100000\nSELECT ward, month")
+    plan = lrm.plan(lrm.sql(text, batch.domain), noise="gaussian", effort="quick")
+    above = int((plan.statement_ratios > 1.005).sum())
+    assert above > 3
+    (warning,) = plan.warnings
+    assert warning.startswith(f"{above} of {len(plan.statement_ratios)} statements")
+    assert warning.count(" times") == 3
+
+
 @pytest.mark.parametrize("objective", ["balanced", "worst"])
 def test_bounds_are_for_the_weights_that_were_found(batch, objective):
     """Rounds that raise weights kept the bound of the first ones, which is that of nothing."""

@@ -204,3 +204,17 @@ def test_stacked_batches_keep_their_displays():
     two = sql("SELECT COUNT(*) AS b FROM flights GROUP BY month LIMIT 1", DOMAIN)
     assert lrm.stack([one, two]).display == one.display + two.display
     assert np.array_equal(two.queries.dense(), one.queries.dense())
+
+
+def test_answers_that_only_a_display_names_are_known_by_their_text():
+    """They were called q1.sort2, which no reader could know."""
+    batch = sql(
+        """SELECT month, COUNT(*) AS n FROM flights GROUP BY 1 HAVING SUM(month) > 300;
+        SELECT month, SUM(month) AS s FROM flights GROUP BY 1 ORDER BY COUNT(*)""",
+        DOMAIN,
+    )
+    assert [str(display) for display in batch.display] == [
+        "HAVING q1.SUM(month) > 300",
+        "ORDER BY q2.COUNT(*)",
+    ]
+    assert {label.query for label in batch.shown} == {"n", "q1.SUM(month)", "s", "q2.COUNT(*)"}

@@ -250,6 +250,8 @@ WORDS = {
     "SELECT COUNT(*) FROM patients WHERE income <= 1000": "the nearest edges are income >= 1000 or income < 2500.5",
     "SELECT COUNT(*) FROM patients WHERE admitted < '2024-03-15'": "the nearest edges are admitted >= '2024-03-01' or admitted < '2024-04-01'",
     "SELECT COUNT(*) FROM patients WHERE income + 1 < 1000": "(income + 1) < 1000 cuts through the cell [0, 1000) of 'income', which is counted as one; the nearest edges are income >= 0 or income < 1000",
+    "SELECT COUNT(*) FROM patients WHERE DAYOFWEEK(admitted) = 1": "which is counted as one; declare 'admitted' by: day",
+    "SELECT COUNT(*) FROM patients WHERE band % 2 = 1": "which is counted as one; declare 'band' with width: 1",
     "SELECT COUNT(*) FROM patients WHERE CAST(state AS INTEGER) = 1": "fails on the declared value state = NY",
     "SELECT COUNT(*) FROM patients WHERE stat = 'NY'": "did you mean 'state'?",
     "SELECT COUNT(*) FROM patients WHERE income % 2 = 1": "compare the column itself with an edge, such as income < 1000",

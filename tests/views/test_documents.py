@@ -8,8 +8,12 @@ import pandas as pd
 import pytest
 
 import lrm
+from lrm.releases import preview
+from lrm.spelling import number
 from lrm.views.answers import statement_table
 from lrm.views.blocks import Document, Facts, Figure, Numbers, Prose, plain_table
+from lrm.views.derived import expected_facts, expected_rows
+from lrm.views.documents import answers_document, preview_document
 from lrm.views.html import page, render_parts, snippet
 from lrm.views.release_page import release_document, release_page
 from lrm.views.shapes import statement_document
@@ -155,3 +159,46 @@ def test_an_answer_of_far_larger_error_has_fewer_digits():
     table = statement_table(made, plan.workload.tables[0])
     texts = [row[1].text for row in table.table().rows]
     assert len(texts[0]) > len(texts[3].lstrip("-"))
+
+
+DERIVED = """
+SELECT hour, COUNT(*) AS n FROM calls GROUP BY hour;
+SELECT MEDIAN(hour) AS middle FROM calls;
+SELECT side, hour >= 3 AS late, COUNT(*) / SUM(COUNT(*)) OVER (PARTITION BY side) AS share
+FROM calls GROUP BY side, late;
+"""
+
+
+@pytest.fixture(scope="module")
+def calls():
+    attributes = [lrm.Integers("hour", 0, 5), lrm.Categories("side", ["a", "b"])]
+    return lrm.plan(lrm.sql(DERIVED, lrm.Domain(attributes, "calls")), "noise-on-data")
+
+
+def test_a_statement_by_name_has_its_own_notes_alone(calls):
+    release = lrm.release(calls, [9] * 12, epsilon=1, ledger=None)
+    note = "middle: exact to one declared value"
+    texts = [
+        to_text(answers_document(release, 0.95, 20, name), 80) for name in (None, "n", "middle")
+    ]
+    assert [note in text for text in texts] == [True, False, True]
+
+
+def test_the_largest_error_of_a_derived_answer_is_listed_once(calls):
+    """Groups of two kinds had two rows of one name."""
+    accuracy = calls.accuracy(calls.privacy(epsilon=1))
+    rows = expected_rows(calls, accuracy, 0.95, None)
+    facts = expected_facts(calls, accuracy, 0.95, None)
+    assert [name for name, *_ in rows] == ["middle", "share by late, side"]
+    assert len(facts) > len(rows)
+    most = max(fact["half_width"] for fact in facts if fact["query"] == "share")
+    assert rows[1][2] == f"±{number(most)}/n"
+
+
+def test_a_dry_run_lists_every_statement():
+    """It listed the first twenty, as if there were no others."""
+    domain = lrm.Domain([lrm.Integers("hour", 0, 29)], "calls")
+    text = ";".join(f"SELECT COUNT(*) AS at{h} FROM calls WHERE hour = {h}" for h in range(30))
+    plan = lrm.plan(lrm.sql(text, domain), "noise-on-data")
+    shown = to_text(preview_document(preview(plan, [1] * 30, epsilon=1), 0.95, 20), 80)
+    assert all(re.search(rf"^at{h}\b", shown, re.MULTILINE) for h in range(30))

@@ -212,6 +212,9 @@ def test_tolerances_are_planned_for_at_the_confidence_of_the_page(inside, folder
         plan = inside.must("compile", **asked, **texts)["plans"]["pure"]
         made = load_plan(folder / plan)
         assert made.objective == "within"
+        # The name with its confidence was refused, so that the page showed no errors.
+        rated = inside.must("errors", plan=plan, epsilon="1", confidence=confidence)
+        assert rated["statements"]
         least[confidence] = plan, made.meets(confidence).privacy.epsilon
     assert least[0.95][0] != least[0.99][0]
     assert least[0.95][1] < least[0.99][1]

@@ -187,7 +187,7 @@ def _print_rows(row_check: "RowCheck") -> None:
         (attribute.name, *(f"{getattr(attribute, name):,}" for name in columns[1:]))
         for attribute in row_check.attributes
     ]
-    nobody = "" if row_check.nobody is None else f", {row_check.nobody:,} of which are of nobody"
+    nobody = "" if row_check.nobody is None else f"; {row_check.nobody:,} rows name no person"
     counted = f"a release would count {row_check.counted:,} of {row_check.rows:,} rows{nobody}"
     title = f"rows, {OWNER_ONLY}:"
     print_document(Document("", (plain_table(title, columns, table), Prose((counted,)))))

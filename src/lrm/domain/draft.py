@@ -25,7 +25,7 @@ lrm-domain: 1
 
 _UNTYPED = """\
 # A CSV file does not say what its columns hold, so each column is drafted as categories. For
-# other kinds draft again with, for example: lrm domain init --kinds age=integers,day=dates
+# other kinds draft again, for example: lrm domain init TABLE --kinds age=integers,day=dates
 """
 
 _UNIT = """\

@@ -14,6 +14,9 @@ if TYPE_CHECKING:  # a plan has its warnings through this module
 NOTABLE = 1.005
 """Ratio to the even split from which on a statement is named."""
 
+MOST_NAMED = 3
+"""Statements that have a warning each; of more, the first are named in one."""
+
 
 def plan_concerns(plan: Plan) -> tuple[str, ...]:
     """Name attributes that drop rows although no query distinguishes their values, and statements.
@@ -47,9 +50,23 @@ def _uneven(plan: Plan) -> list[str]:
     ratios = None if plan.even_split is None else plan.statement_ratios
     if ratios is None:
         return []
+    pairs = zip(ratios.tolist(), plan.workload.statements, strict=True)
+    above = [(ratio, statement.name) for ratio, statement in pairs if ratio > NOTABLE]
+    if len(above) > MOST_NAMED:
+        above.sort(key=lambda pair: -pair[0])
+        named = ", ".join(f"{name!r} {ratio:.2f} times" for ratio, name in above[:MOST_NAMED])
+        sentence = (
+            f"{len(above):,} of {len(ratios):,} statements have larger errors than under an even "
+            f"split of the budget, the most {named}; `-- importance: {_needed(above[0][0])}` "
+            "before a statement lowers its error, and a batch of fewer statements those of all"
+        )
+        return [sentence]
     return [
-        f"statement {statement.name!r} has {ratio:.2f} times its error under an even split of the "
-        f"budget; `-- importance: {math.ceil(ratio**2 * 2)}` before it lowers it"
-        for statement, ratio in zip(plan.workload.statements, ratios.tolist(), strict=True)
-        if ratio > NOTABLE
+        f"statement {name!r} has {ratio:.2f} times its error under an even split of the budget; "
+        f"`-- importance: {_needed(ratio)}` before it lowers it"
+        for ratio, name in above
     ]
+
+
+def _needed(ratio: float) -> int:
+    return math.ceil(ratio**2 * 2)

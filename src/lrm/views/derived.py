@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from lrm.accuracy import Accuracy
@@ -26,11 +27,9 @@ def derived_facts(workload: Workload) -> list[dict[str, Any]]:
     ]
 
 
-def derived_notes(workload: Workload) -> list[str]:
+def derived_notes(derived: Iterable[Derived]) -> list[str]:
     """What must be known in addition to the noise, once for each answer that it holds for."""
-    notes = {
-        f"{answer.label.query}: {answer.note}": None for answer in workload.derived if answer.note
-    }
+    notes = {f"{answer.label.query}: {answer.note}": None for answer in derived if answer.note}
     return list(notes)
 
 
@@ -82,12 +81,16 @@ def expected_facts(
 def expected_rows(
     plan: Plan, expected: Accuracy, confidence: float, expect: float | None
 ) -> list[tuple[str, str, str]]:
-    """The same as text; n stands for the number of rows of a denominator."""
-    rows = []
+    """The same as text, the largest of each name; n is the number of rows of a denominator."""
+    largest: dict[str, dict[str, Any]] = {}
     for fact in expected_facts(plan, expected, confidence, expect):
-        divided = "/n" if fact["divided_by_rows"] else ""
         groups = ", ".join(fact["groups"])
         name = f"{fact['query']} by {groups}" if groups else fact["query"]
+        if name not in largest or fact["half_width"] > largest[name]["half_width"]:
+            largest[name] = fact
+    rows = []
+    for name, fact in largest.items():
+        divided = "/n" if fact["divided_by_rows"] else ""
         error = "—" if fact["standard_error"] is None else number(fact["standard_error"]) + divided
         of = " of the rows" if fact["of"] == "rank" else ""
         half = f"±{number(fact['half_width'])}{divided}{of}"

@@ -84,11 +84,15 @@ def _derived(
     if not rows:
         return []
     columns = ("derived answer", "standard error", f"{100 * confidence:.4g} % interval")
-    rows_text = "n is that number" if expect is None else f"{number(expect)} rows"
-    note = f"largest errors for the rows in a denominator ({rows_text}); see --expect"
+    rows_text = (
+        "n is that number; `lrm explain --expect` takes one"
+        if expect is None
+        else f"{number(expect)} rows"
+    )
+    note = f"largest errors for the rows in a denominator ({rows_text})"
     return [
         plain_table("", columns, rows, words=columns[:1]),
-        Prose((note, *derived_notes(plan.workload))),
+        Prose((note, *derived_notes(plan.workload.derived))),
     ]
 
 
@@ -99,7 +103,7 @@ def preview_document(preview: Preview, confidence: float, limit: int) -> Documen
     several = len(errors) > 1
     return _apart(
         [Facts(tuple(preview_lines(preview)))],
-        [error_table(errors[:limit], confidence)] if several and limit else [],
+        [error_table(errors, confidence)] if several and limit else [],
         [] if several else worst_blocks(plan, accuracy, confidence, limit),
         _derived(plan, accuracy, confidence, None),
         [
@@ -145,7 +149,9 @@ def answers_document(
         sentences.append(
             f"not all of {total} are shown: lrm show names one table, or writes all files"
         )
-    sentences += derived_notes(batch)
+    sentences += derived_notes(
+        answer for entry in listed for answer in batch.derived[slice(*entry.derived)]
+    )
     sentences.append(
         f"± is half of a {100 * confidence:.4g} % interval, which covers the noise alone; answers "
         "are neither rounded nor clipped"

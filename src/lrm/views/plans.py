@@ -87,7 +87,7 @@ def plan_lines(plan: Plan) -> Lines:
             f"{stage} {spent:.{1 if spent < 9.95 else 0}f} s"
             for stage, spent in facts["timings"].items()
         ]
-        lines.append(("", ", ".join(stages)))
+        lines.append(("CPU time", ", ".join(stages)))
     if facts["software"] is not None:
         lines.append(("software", facts["software"]))
     return [*lines, ("digest", facts["digest"][:16])]

@@ -182,7 +182,7 @@ def _answers(
     section = answers_section(release, tables, file)
     after = [*section.parts]
     if release.plan.workload.derived:
-        notes = Prose(tuple(derived_notes(release.plan.workload)), "list")
+        notes = Prose(tuple(derived_notes(release.plan.workload.derived)), "list")
         after.append(Document("", (Prose((DERIVED,)), notes)))
     if processed is not None:
         blocks = (Prose((INTERVALS,)), Facts(tuple(processed.notes)))

@@ -22,7 +22,8 @@ PLANS = "plans"
 MOST_PLANS = 30
 """How many of them: the oldest make room."""
 
-_OWN_PLAN = re.compile(r"(pure|gaussian)-[0-9a-f]{16}(-quick)?\.lrm")
+_OWN_PLAN = re.compile(r"(pure|gaussian)-[0-9a-f]{16}(-[0-9.]{1,8})?(-quick)?\.lrm")
+"""Names of plans: noise, batch, the confidence of its tolerances where it has some."""
 _WRITTEN = (".sql", ".yaml", ".yml")
 _YAML = re.compile(r"^[\"']?lrm-(domain|batch)\b", re.MULTILINE)
 _TABLES = (".csv", ".csv.gz", ".parquet", ".duckdb")

@@ -420,6 +420,22 @@ def nearest_edges(attribute: Attribute, cell: int) -> str:
     return f"{name} >= {start} or {name} < {after}"
 
 
+def finer_cells(attribute: Attribute, cell: int) -> str:
+    """What to do where an expression is not constant on a cell.
+
+    >>> from lrm.domain import Integers
+    >>> finer_cells(Integers("age", 0, 9, width=5, outside="cell"), 1)
+    "declare 'age' with width: 1"
+    >>> finer_cells(Integers("age", 0, 9, width=5, outside="cell"), 2)
+    'filter away age < 0'
+    """
+    if cell >= attribute.regular:
+        outside = cell in map(attribute.special_cell, ("(below)", "(above)"))
+        return f"{'filter away' if outside else 'filter by'} {nearest_edges(attribute, cell)}"
+    steps = {Dates: "by: day", Integers: "with width: 1"}
+    return f"declare {attribute.name!r} {steps.get(type(attribute), 'with edges within it')}"
+
+
 def _step_text(attribute: SteppedAttribute, step: int) -> str:
     if isinstance(attribute, Dates) and 1 <= step <= dt.date.max.toordinal():
         return f"'{dt.date.fromordinal(step)}'"

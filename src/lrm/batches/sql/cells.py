@@ -29,6 +29,7 @@ from lrm.batches.sql.atoms import (
     among,
     compare,
     date,
+    finer_cells,
     is_null,
     nearest_edges,
     undeclared,
@@ -60,6 +61,7 @@ class Cut:
     axis: int
     cells: NDArray[np.bool_]
     hint: str = ""
+    varies: bool = False  # an expression with several values on a cell, which no edge would mend
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +157,7 @@ class Cells:
             ]
             if cells.any():
                 sentence = f"{description or shown(node)} is not constant on"
-                self.cuts.append(Cut(node, sentence, axis, cells))
+                self.cuts.append(Cut(node, sentence, axis, cells, varies=True))
         return node_values
 
     def _question(self, node: Expr, description: str) -> Question:
@@ -420,9 +422,10 @@ class Cells:
             if cut.cells[at]:
                 attribute = self.domain.attributes[cut.axis]
                 edges = f"the nearest edges are {nearest_edges(attribute, at)}"
+                advice = finer_cells(attribute, at) if cut.varies else edges
                 sentence = (
                     f"{cut.sentence} the cell {attribute.labels[at]} of {attribute.name!r}, "
-                    f"which is counted as one; {cut.hint or edges}"
+                    f"which is counted as one; {cut.hint or advice}"
                 )
                 return fail("cut", sentence, cut.node)
         raise AssertionError(undecided)  # pragma: no cover - an undecided cell was cut

@@ -42,6 +42,9 @@ from lrm.workload.display import Bound, Display, OrderKey, Rank
 AnyAnswer = Answer | DerivedAnswer | QuantileAnswer
 """An answer of a statement: linear, or computed from linear ones."""
 
+LONGEST_NAME = 80
+"""Characters of an expression by which an answer that only HAVING or ORDER BY names is known."""
+
 
 class Select:
     """One SELECT: its columns, and the answers that it compiles to."""
@@ -186,12 +189,10 @@ class Select:
         compared = [node for clause in self.having + self.qualify for node, _, _ in clause]
         keys = [*(key for rank in self.ranks for key in rank.order), *self.normal.order]
         compared += [key.this for key in keys if key.has(ir.Aggregate)]
-        for node in compared:
-            if node not in self.named.values() and not ir.is_rank(node):
-                self.named[f"{query}.sort{len(set(self.named.values())) + 1}"] = node
-        for rank in self.ranks:
-            if rank not in self.named.values():
-                self.named[f"{query}.rank{len(self.named) + 1}"] = rank
+        for node in (*(each for each in compared if not ir.is_rank(each)), *self.ranks):
+            if node not in self.named.values():
+                text = f"{query}.{shown(node)[:LONGEST_NAME]}"
+                self.named[text if text not in self.named else f"{text}.{len(self.named)}"] = node
 
     def display(self) -> Display | None:
         """How the answers are displayed: HAVING, QUALIFY, ORDER BY and LIMIT, in their names."""
