@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from lrm.domain import Domain
 from lrm.errors import TableError
-from lrm.tables import pandas_objects
 from lrm.tables.arrow_columns import column_of
-from lrm.tables.arrow_rows import ArrowRows
+from lrm.tables.arrow_rows import ArrowRows, holds_objects
 from lrm.tables.base import Column, guarded, load_engine
 from lrm.tables.duckdb_reading import Needed, Reading, Source
 
@@ -43,7 +42,7 @@ class FrameSource(Source):
         return tuple(map(self._classify, names))
 
     def _classify(self, name: str) -> Column:
-        if _is_pandas(self._frame) and pandas_objects.holds_objects(self._frame[name]):
+        if _is_pandas(self._frame) and holds_objects(self._frame[name]):
             return Column(name, str(self._frame[name].dtype), "cells")
         try:
             self._types[name] = _column(_empty(self._frame), name).type
@@ -99,7 +98,7 @@ def _column(frame: Any, name: str) -> Any:
     if not _is_pandas(frame):
         return frame.column(name)
     column = frame[name]
-    if pandas_objects.holds_objects(column):
+    if holds_objects(column):
         return column
     # What pandas holds for missing becomes NULL: also NaN of NumPy's floats, which have no NULL.
     return load_engine("pyarrow").Array.from_pandas(column)
