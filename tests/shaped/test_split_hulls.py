@@ -302,6 +302,15 @@ def test_split_hulls_that_do_not_hold_are_refused():
         SplitHull(np.array([[2**53, 0], [0, 4]]), (side, side), (0, 1))
 
 
+def test_many_columns_that_are_no_points_are_not_taken_for_held(monkeypatch):
+    side = Tables((1,), (False,), 4)
+    hull = SplitHull(np.array([[4, 0], [0, 4], [3, 3]]), (side, side), (0, 1))
+    columns = np.array([[4, -3, 1, 2], [0, -3, 1, 2]])
+    monkeypatch.setattr(split, "MOST_POINTS", 2)  # those that are points do not count
+    assert hull.holds(columns)
+    assert not hull.holds(np.column_stack([columns, [2, 1]]))
+
+
 def flat_hull(step):
     """A product of two cross-polytopes with corners that are nearly dependent."""
     k = 5

@@ -52,8 +52,8 @@ from lrm.privacy.bodies.drawing import (
     words,
 )
 
-MOST_FREE_CELLS = 2000
-"""Free cells of all tables: weights of some hundred thousand digits in all."""
+MOST_FREE_CELLS = 1000
+"""Cells of all tables, whose covariances take seconds; plans have 800 at most."""
 
 LARGEST_UNIT = 1 << 62
 
