@@ -1,16 +1,12 @@
 """Rows that repeat along a long attribute, for ranges that are alike everywhere.
 
 Problem: ranges of given widths over many thousands of cells. But for both ends ``(WᵀW)_ij`` is a
-function g of the distance ``|i − j|``, so a few rows are chosen that repeat every T cells, in
-addition to the identity: thousands of rows, of which k are unknown.
+function g of the distance ``|i − j|``, so rows are chosen for a ring of cells, a few times as long
+as the longest range, and laid out along the cells one ring after the other.
 
-Method: on a ring of K periods every matrix of the error of `lrm.solvers.sparse_rows` is block
-circulant, and a Fourier transform over the periods splits it into K blocks of k rows. Periods and
-numbers of rows are tried at a coarse resolution, where each descent takes a fraction of a second;
-the best are refined to single cells.
-
-Cost: O(K·k·T²) per round; K·T is a few times the longest range, whatever the number of cells.
-Sparse rows instead have 1.52 times the error for all ranges of 32 among 4,096 cells.
+Method: on a ring ``WᵀW`` is circulant, so it is applied by a Fourier transform; the rows are those
+of `lrm.solvers.sparse_rows`. Cost: that of a ring, whatever the number of cells. Sparse rows over
+all cells instead have 1.52 times the error for all ranges of 32 among 4,096 cells.
 
 They are chosen for the mean of all places, then improved by segments of the cells. A segment with a
 margin on both sides is a small problem of its own, whose rows a descent moves on from there: at
@@ -22,47 +18,33 @@ See ``docs/explanation/best.md``.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
-from itertools import product
-from math import ceil
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lrm.clock import UNLIMITED, Clock, Step
+from lrm.clock import UNLIMITED, Clock
 from lrm.maps.matrices import SparseMap
 from lrm.solvers import settings
-from lrm.solvers.gram_operators import gram_operator
-from lrm.solvers.quasi_newton import descend_orthantwise
-from lrm.solvers.sparse_rows import Stage, optimise_sparse_rows, sparse_rows_error
+from lrm.solvers.gram_operators import GramOperator, gram_operator
+from lrm.solvers.sparse_rows import (
+    SparseRows,
+    Stage,
+    optimise_sparse_rows,
+    row_count,
+    sparse_rows_error,
+    stages,
+)
 
 Matrix = NDArray[np.float64]
 
+STAGE = Stage(1, 1e-5, 200, 4)
+"""Descents over single cells. With 40 rounds in all, 4,096 random ranges ended 0.6 % higher."""
 
-@dataclass(frozen=True, eq=False)
-class PeriodicRows:
-    """The rows of one period (k × span), which begin anew every ``period`` cells."""
-
-    rows: Matrix
-    period: int
-    error: float
-    """Per cell, far from both ends."""
-    iterations: int
-
-    def over(self, cells: int) -> sp.csr_array:
-        """All rows that reach one of this number of cells, in the order of their first cells."""
-        row, place = np.nonzero(self.rows)
-        span = self.rows.shape[1]
-        shifts = np.arange(-span, cells, self.period)
-        column = (place[:, None] + shifts).ravel()
-        number = (row[:, None] + len(self.rows) * np.arange(len(shifts))).ravel()
-        value = np.repeat(self.rows[row, place], len(shifts))
-        inside = (column >= 0) & (column < cells)
-        shape = (len(self.rows) * len(shifts), cells)
-        matrix = sp.csr_array((value[inside], (number[inside], column[inside])), shape=shape)
-        matrix = sp.csr_array(matrix[np.diff(matrix.indptr) > 0])
-        return sp.csr_array(matrix[np.argsort(matrix.indices[matrix.indptr[:-1]], kind="stable")])
+LEAST_RING = 512
+"""Cells of the shortest ring, a power of 2: every ring is a multiple of it, and of all blocks."""
 
 
 def range_correlation(lengths: Matrix, weights: Matrix, cells: int) -> Matrix:
@@ -76,59 +58,56 @@ def range_correlation(lengths: Matrix, weights: Matrix, cells: int) -> Matrix:
     return np.asarray(np.cumsum(longer[:0:-1])[::-1] / cells)
 
 
+def ring_size(reach: int) -> int:
+    """Cells of the ring for ranges of up to ``reach`` cells.
+
+    >>> ring_size(32), ring_size(200)
+    (512, 1024)
+    """
+    return -(-settings.LEAST_REACHES * reach // LEAST_RING) * LEAST_RING
+
+
 @dataclass(frozen=True, eq=False)
-class _Ring:
-    """Errors of k rows per period of T blocks on a ring of K periods, beside noise on data."""
+class RingGram(GramOperator):
+    """``G_ij = g(|i − j|)`` around a ring of blocks, of which each has ``block`` cells."""
 
-    block: int
-    energy: float
-    spectrum: NDArray[np.complex128]
-    """G of each frequency: K × T × T."""
+    correlation: Matrix
+    size: int
+    block: int = 1
 
-    @classmethod
-    def of(cls, correlation: Matrix, block: int, period: int) -> _Ring:
-        reach = ceil(len(correlation) / block)
-        periods = ceil(settings.PERIODIC_RING * reach / period)
-        around = periods * period
-        gap = np.arange(-around * block // 2, around * block // 2)
-        inside = np.abs(gap) < len(correlation)
-        g = np.zeros(around * block)
-        g[gap[inside]] = correlation[np.abs(gap[inside])]
-        shifts = np.arange(1 - block, block)
-        blocks = (block - np.abs(shifts)) @ g[
-            (block * np.arange(around) + shifts[:, None]) % len(g)
-        ]
-        cell = np.arange(period)
-        first = period * np.arange(periods)[:, None, None]
-        ring_blocks = blocks[(first + cell - cell[:, None]) % around]
-        return cls(block, block * float(correlation[0]), np.fft.fft(ring_blocks, axis=0))
+    @property
+    def widths(self) -> Matrix:  # type: ignore[override]
+        """Number of cells of each block."""
+        return np.full(self.size // self.block, float(self.block))
 
-    def evaluate(self, X: Matrix) -> tuple[float, Matrix, Matrix]:
-        """The error and its derivatives by the entries (k × periods of a row × T) and scales."""
-        periods, T, _ = self.spectrum.shape
-        unit = 2.0 / (self.energy * T)
-        scale = 1.0 + X.sum(axis=(0, 1))
-        theta = np.fft.fft(X, n=periods, axis=1).transpose(1, 0, 2)
-        scaled = theta * scale
-        inverse = np.linalg.inv(np.eye(len(X)) + self.block * theta @ _adjoint(theta))
-        Q = inverse @ (scaled @ self.spectrum)
-        back = Q @ _adjoint(scaled) @ inverse
-        gained = float(np.vdot(scaled, Q).real) / periods
-        error = self.energy * float(scale @ scale) - gained
-        by_entry = np.fft.ifft(self.block * back @ theta - Q * scale, axis=0).real
-        by_scale = self.energy * scale - np.einsum("fij,fij->j", Q, theta.conj()).real / periods
-        by_entry = by_entry.transpose(1, 0, 2)[:, : X.shape[1]]
-        return unit / 2 * error, unit * by_entry, np.broadcast_to(unit * by_scale, X.shape)
+    @property
+    def energies(self) -> Matrix:  # type: ignore[override]
+        """The diagonal of g, summed over each block."""
+        return np.asarray(self.widths * self.correlation[0])
 
+    def times(self, columns: Matrix) -> Matrix:
+        spectrum = np.fft.rfft(self.around)[:, None] * np.fft.rfft(columns, axis=0)
+        return np.asarray(np.fft.irfft(spectrum, n=len(columns), axis=0))
 
-def _adjoint(blocks: NDArray[np.complex128]) -> NDArray[np.complex128]:
-    return blocks.conj().transpose(0, 2, 1)
+    @property
+    def around(self) -> Matrix:
+        """The first column of the operator."""
+        reach = len(self.correlation)
+        g = np.zeros(self.size)
+        g[:reach] += self.correlation
+        g[self.size - reach + 1 :] += self.correlation[:0:-1]
+        shifts = np.arange(1 - self.block, self.block)
+        places = np.arange(0, self.size, self.block) + shifts[:, None]
+        return np.asarray((self.block - np.abs(shifts)) @ g[places % self.size])
+
+    def coarser(self, factor: int) -> RingGram:
+        return RingGram(self.correlation, self.size, self.block * factor)
 
 
 def optimise_periodic_rows(
     correlation: Matrix, *, rng: np.random.Generator, clock: Clock = UNLIMITED
-) -> PeriodicRows:
-    """Choose a period and its rows for a mean ``WᵀW`` that reaches only so far.
+) -> SparseRows:
+    """Choose the rows of a ring for a mean ``WᵀW`` that reaches only so far.
 
     Parameters
     ----------
@@ -142,66 +121,51 @@ def optimise_periodic_rows(
     Examples
     --------
     >>> windows = range_correlation(np.array([32]), np.ones(1), 1)  # noise on data has 32 per cell
-    >>> round(optimise_periodic_rows(windows, rng=np.random.default_rng(0)).error, 1)
+    >>> ring = optimise_periodic_rows(windows, rng=np.random.default_rng(0))
+    >>> round(ring.error / ring.rows.shape[1], 1)
     20.5
     """
-    run = _Run(correlation, clock)
-    reach = len(correlation)
-    fine = max(1, reach // settings.PERIODIC_FINE)
-    block = fine * max(1, reach // (fine * settings.PERIODIC_COARSE))
-    length = ceil(reach / block)
-    periods = {max(1, round(share * length)) for share in settings.PERIODIC_SHARES}
-    candidates = []
-    for _, period, rows in product(
-        range(settings.PERIODIC_TRIES), sorted(periods), settings.PERIODIC_ROWS
-    ):
-        shape = (rows, ceil(settings.PERIODIC_SPAN * length / period), period)
-        start = settings.FIRST_SUM / (shape[0] * shape[1]) * rng.random(shape)
-        candidates.append((*run.descend(start, block, 100), block))
-        if clock.must_end():
-            break
-    candidates.sort(key=lambda candidate: candidate[0])
-    for _, coarse, _ in candidates[: settings.PERIODIC_KEPT]:
-        if not clock.must_end():
-            start = np.repeat(coarse, block // fine, axis=2)
-            candidates.append((*run.descend(start, fine, 200), fine))
-    error, best, block = min(candidates, key=lambda candidate: candidate[0])
-    return PeriodicRows(
-        np.repeat(best.reshape(len(best), -1), block, axis=1),
-        block * best.shape[2],
-        error * float(correlation[0]),
-        run.rounds,
-    )
+    gram = RingGram(correlation, ring_size(len(correlation)))
+    rows = min(gram.cells // settings.RING_SHARE, row_count(gram.cells))
+    levels = (*stages(gram.cells, rows)[:-1], STAGE)
+    return optimise_sparse_rows(gram, rows, levels, rng=rng, clock=clock, name="periodic rows")
 
 
-class _Run:
-    """Rounds so far."""
+def along(ring: sp.csr_array, cells: int) -> sp.csr_array:
+    """The rows of rings one after the other, those that reach one of this number of cells.
 
-    def __init__(self, correlation: Matrix, clock: Clock) -> None:
-        self._correlation, self._clock, self.rounds = correlation, clock, 0
+    A row is cut open where it is 0 for longest. They are in the order of their first cells.
 
-    def descend(self, start: Matrix, block: int, rounds: int) -> tuple[float, Matrix]:
-        """The error relative to noise on data, and the rows over blocks, after some rounds."""
-        run = descend_orthantwise(
-            _Ring.of(self._correlation, block, start.shape[2]).evaluate,
-            start,
-            on_round=lambda i, _: self._clock.tick(Step("periodic rows", self.rounds + i, np.inf)),
-            nonnegative=True,
-            tolerance=1e-5,
-            max_rounds=rounds,
-        )
-        self.rounds += run.rounds
-        return run.value, run.point
-
-
-STAGE = Stage(1, 1e-5, 200, 4)
-"""Descents over single cells. With 40 rounds in all, 4,096 random ranges ended 0.6 % higher."""
+    >>> along(sp.csr_array([[1.0, 0.0, 2.0]]), 5).toarray().tolist()
+    [[1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 2.0, 1.0, 0.0]]
+    """
+    ring.sort_indices()
+    size = ring.shape[1]
+    shifts = np.arange(-size, cells, size)
+    rows = []
+    for start, stop in itertools.pairwise(ring.indptr):
+        place, value = ring.indices[start:stop], ring.data[start:stop]
+        if not len(place):
+            continue
+        first = int(np.argmax(np.diff(place, append=place[0] + size))) + 1
+        place, value = np.roll(place, -first), np.roll(value, -first)
+        place = place[0] + (place - place[0]) % size
+        number, column = np.indices((len(shifts), len(place)))
+        column = place[column] + shifts[:, None]
+        inside = (column >= 0) & (column < cells)
+        entries = np.broadcast_to(value, column.shape)[inside], (number[inside], column[inside])
+        rows.append(sp.csr_array(entries, shape=(len(shifts), cells)))
+    if not rows:
+        return sp.csr_array((0, cells))
+    matrix = sp.csr_array(sp.vstack(rows, format="csr"))
+    matrix = sp.csr_array(matrix[np.diff(matrix.indptr) > 0])
+    return sp.csr_array(matrix[np.argsort(matrix.indices[matrix.indptr[:-1]], kind="stable")])
 
 
 def polish_segments(
     W: sp.csr_array, rows: sp.csr_array, reach: int, *, clock: Clock = UNLIMITED
 ) -> sp.csr_array:
-    """Improve local rows Θ ≥ 0 of ``[I; Θ]·D`` for the ranges W.
+    """Improve local rows Θ ≥ 0 of ``[I; Θ]·D`` for the ranges W, in segments as long as a ring.
 
     Parameters
     ----------
@@ -214,21 +178,20 @@ def polish_segments(
     clock
         Ticks once per round.
     """
-    cells, unit = W.shape[1], max(reach, settings.SEGMENT_LEAST_REACH)
-    count = max(1, cells // (4 * unit))
+    cells, size = W.shape[1], ring_size(reach)
+    count = max(1, cells // size)
     ends = np.linspace(0, cells, count + 1).astype(int)
     columns = sp.csc_array(W)
     middle = np.asarray(rows @ np.arange(cells)).ravel() / np.asarray(rows.sum(axis=1)).ravel()
     polished = sp.lil_array(rows)
     for number in [0, *range(count - 1, 0, -1)]:
-        low, high = (
-            max(0, ends[number] - settings.SEGMENT_MARGIN * unit),
-            ends[number + 1] + settings.SEGMENT_MARGIN * unit,
-        )
+        low, high = max(0, ends[number] - size // 2), ends[number + 1] + size // 2
         part = sp.csr_array(columns[:, low:high])
         gram = gram_operator(SparseMap(sp.csr_array(part[np.diff(part.indptr) > 0])))
         inside = sp.csr_array(rows[:, low:high])
         touching = np.flatnonzero(np.diff(inside.indptr))
+        if not len(touching):
+            continue
         start = sp.csr_array(inside[touching])
         segment_rows = optimise_sparse_rows(
             gram,

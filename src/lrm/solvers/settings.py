@@ -130,7 +130,8 @@ LOCAL_CELLS = 8192  # double: minutes for 8,208 prefix sums
 """Prefix sums and all ranges over more cells have a basis for each block below the rows."""
 
 LEAST_REACHES = 4  # double: 0.9721
-"""How many times the longest range goes into the cells, where rows repeat along them."""
+"""How many times the longest range goes into the cells, where rows repeat along them, and into the
+ring that these rows are chosen on."""
 
 MOST_SPARSE_ROWS = 512  # limit
 """Rows in addition to the cells: more take too long at tens of thousands of cells."""
@@ -165,33 +166,8 @@ LOCAL_TRIES = 3  # half: 1.0053
 OWN_ROWS_POWERS = (20.0, 100.0, 500.0)  # not varied: 10⁵ cells
 """Powers of the norms that stand in for the largest column, one after the other."""
 
-PERIODIC_COARSE = 48  # half: 1.0030
-"""Blocks that the longest range is divided into at first."""
-
-PERIODIC_SHARES = (0.2, 0.28, 0.38, 0.5, 0.7, 1.0)  # first half: 0.9966
-"""Periods that are tried, as shares of the longest range."""
-
-PERIODIC_ROWS = (1, 2, 3, 5, 8)  # first half: 1.0075
-"""Rows of a period that are tried."""
-
-PERIODIC_TRIES = 2  # half: 0.9966
-"""Random starts of each."""
-
-PERIODIC_FINE = 512  # limit
-"""Blocks that the longest range is divided into at last; single cells where it has fewer."""
-
-PERIODIC_KEPT = 3  # double: 0.9962
-"""How many of the coarse solutions are refined."""
-
-PERIODIC_SPAN = 2.0  # half: 0.9983
-PERIODIC_RING = 6.0  # double: time × 1.30
-"""Lengths of a row and of the ring, as multiples of the longest range."""
-
-SEGMENT_MARGIN = 2  # double: time × 1.36
-"""Length of the margins around a segment of four, in longest ranges."""
-
-SEGMENT_LEAST_REACH = 128  # half: time × 1.61
-"""Shorter ranges have segments as if the longest had this number of cells."""
+RING_SHARE = 12  # double: 1.0060
+"""Rows of such a ring: one for this number of cells."""
 
 # --- Products of attributes, chosen on `python -m benchmarks products`, `report` and `golden`.
 

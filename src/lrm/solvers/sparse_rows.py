@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
+from math import isqrt
 
 import numpy as np
 import scipy.sparse as sp
@@ -51,6 +52,19 @@ PIECE = 1 << 20
 
 MOST_PAIRS = 1 << 24
 """Pairs of entries of the same cell that are kept (256 MB)."""
+
+
+MOST_ENTRIES = 1 << 25
+"""Rows × cells: arrays of that size are what takes most memory (256 MB each)."""
+
+
+def row_count(cells: int) -> int:
+    """How many rows to measure in addition to the cells.
+
+    >>> row_count(1024), row_count(4096), row_count(65_536)
+    (128, 256, 512)
+    """
+    return max(16, min(settings.MOST_SPARSE_ROWS, 4 * isqrt(cells), MOST_ENTRIES // cells))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from math import ceil, isqrt
+from math import ceil
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,13 +26,19 @@ from lrm.solvers.extra_rows import with_cells
 from lrm.solvers.gram_operators import GramOperator, gram_operator
 from lrm.solvers.level_weights import contrast_weights, level_starts, level_weights
 from lrm.solvers.own_rows import optimise_own_rows
-from lrm.solvers.periodic_rows import optimise_periodic_rows, polish_segments, range_correlation
+from lrm.solvers.periodic_rows import (
+    along,
+    optimise_periodic_rows,
+    polish_segments,
+    range_correlation,
+)
 from lrm.solvers.race import Candidate
 from lrm.solvers.sparse_rows import (
     local_basis,
     local_gram,
     local_strategy,
     optimise_sparse_rows,
+    row_count,
     stages,
 )
 from lrm.strategies.base import Problem, Search, SearchRecord, Strategy
@@ -41,20 +47,8 @@ MOST_OWN_ROWS = 2048
 """Queries up to which they are measured themselves, where the cells are far more."""
 
 
-MOST_ENTRIES = 1 << 25
-"""Rows × cells: arrays of that size are what takes most memory (256 MB each)."""
-
 ROUNDING_SECONDS = 1.5e-7
 """Seconds of one core, per row and cell, that it takes to round a strategy and to invert it."""
-
-
-def row_count(cells: int) -> int:
-    """How many rows to measure in addition to the cells.
-
-    >>> row_count(1024), row_count(4096), row_count(65_536)
-    (128, 256, 512)
-    """
-    return max(16, min(settings.MOST_SPARSE_ROWS, 4 * isqrt(cells), MOST_ENTRIES // cells))
 
 
 def has_long_ranges(problem: Problem) -> bool:
@@ -141,7 +135,7 @@ def _add_periodic_rows(
     weights = W.data[W.indptr[:-1][lengths > 0]]
     correlation = range_correlation(lengths[lengths > 0], weights, cells)
     periodic = optimise_periodic_rows(correlation, rng=search.rng(), clock=search.clock)
-    rows = periodic.over(cells)
+    rows = along(periodic.rows, cells)
     error = _rows_error(queries, rows)
     if effort != "quick" and not search.clock.must_end():
         # Segments are improved one by one, each beside rows that may have moved: compare.
