@@ -16,12 +16,12 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from lrm.solvers import lagrangian, nesterov
+from lrm.solvers import lagrangian
 from lrm.strategies.base import Problem, Search
 from lrm.strategies.lowrank import lowrank
 from lrm.workload import families
 
-FILES = {module.__file__ for module in (lagrangian, nesterov)}
+FILES = {lagrangian.__file__}
 PROJECTION = {"project_columns_l1", "_thresholds", "_project", "_newton"}
 
 

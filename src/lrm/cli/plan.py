@@ -88,7 +88,7 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
       lrm plan all-ranges:64 --effort quick
       lrm plan wrange:64x128:seed=3 -m lowrank --rank-ratio 1.4
     """
-    from lrm.plans.noises import choose_noise
+    from lrm.plans.comparison import choose_noise
     from lrm.plans.planner import plan as make_plan
     from lrm.views.choices import met_facts, noise_blocks, noise_facts
     from lrm.views.documents import plan_document

@@ -27,7 +27,7 @@ from lrm.strategies import AnyStrategy, Problem, Search, build_strategy, mechani
 from lrm.strategies.certificate import certificate_seconds, least_error, spectrum_of
 from lrm.strategies.shaped import shaped_strategy
 from lrm.strategies.shaped_choice import ShapedChoice
-from lrm.strategies.shaped_products import TablesChoice
+from lrm.strategies.shaped_tables import TablesChoice
 from lrm.workload import Workload
 
 AskedNoise = Literal["pure", "laplace", "gaussian"]

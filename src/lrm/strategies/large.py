@@ -5,13 +5,14 @@ See ``docs/explanation/best.md``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from math import ceil
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.optimize import minimize
 
 from lrm.clock import Step
 from lrm.errors import StopSolver
@@ -24,7 +25,6 @@ from lrm.maps.matrices import SparseMap
 from lrm.solvers import settings
 from lrm.solvers.extra_rows import with_cells
 from lrm.solvers.gram_operators import GramOperator, gram_operator
-from lrm.solvers.level_weights import contrast_weights, level_starts, level_weights
 from lrm.solvers.own_rows import optimise_own_rows
 from lrm.solvers.periodic_rows import (
     along,
@@ -46,9 +46,11 @@ from lrm.strategies.base import Problem, Search, SearchRecord, Strategy
 MOST_OWN_ROWS = 2048
 """Queries up to which they are measured themselves, where the cells are far more."""
 
-
 ROUNDING_SECONDS = 1.5e-7
 """Seconds of one core, per row and cell, that it takes to round a strategy and to invert it."""
+
+NEGLIGIBLE = 1e-6
+"""A level of a tree with a smaller share of the weight than this is not measured at all."""
 
 
 def has_long_ranges(problem: Problem) -> bool:
@@ -190,7 +192,13 @@ def _better(
 def best_tree(problem: Problem, search: Search) -> Strategy:
     """The best weighted tree over all cells: fan-outs and one weight per level.
 
-    Its error is exact (``lrm.maps.levels``), so every uniform tree and the wavelet, with
+    With blocks of s_ℓ cells and weights w_ℓ ≥ 0 of its levels ℓ, a tree has the error
+
+        f(w) = ‖w‖² · Σ_ℓ e_ℓ / λ_ℓ,      λ_ℓ = Σ_{i ≤ ℓ} w_i² s_i,
+
+    with level energies e_ℓ of the workload (``lrm.maps.levels``) and the norm of the noise (L1 for
+    Laplace, L2 for Gaussian); a tree of contrasts has ``λ_ℓ = w_ℓ² d_ℓ``, and the best weights
+    ``w ∝ (e/d)^⅓`` for L1, ``(e/d)^¼`` for L2. Every uniform tree and the wavelet, with
     and without weights, is a candidate that the result is not worse than.
     """
     queries = problem.workload.queries
@@ -238,3 +246,60 @@ def _cover(cells: int, fanout: int) -> tuple[int, ...]:
 
 def _sizes(fanouts: tuple[int, ...]) -> Floats:
     return np.array(level_sizes(fanouts), dtype=np.float64)
+
+
+def tree_error(
+    weights: Floats, energies: Floats, sizes: Floats, norm: int = 1
+) -> tuple[float, Floats]:
+    """``f(w)`` and its gradient, in the L1 or the L2 norm.
+
+    >>> tree_error(np.array([1.0, 1.0]), np.array([1.0, 4.0]), np.array([1.0, 2.0]))[0]
+    9.333333333333332
+    """
+    eigenvalues = np.cumsum(weights**2 * sizes)
+    share = energies / eigenvalues
+    square = weights.sum() ** 2 if norm == 1 else np.vdot(weights, weights)
+    by_square = 2 * weights.sum() if norm == 1 else 2 * weights
+    later = np.cumsum((share / eigenvalues)[::-1])[::-1]
+    gradient = by_square * share.sum() - 2 * square * weights * sizes * later
+    return float(square * share.sum()), gradient
+
+
+def level_weights(
+    energies: Floats, sizes: Floats, starts: Iterable[Floats], norm: int = 1
+) -> tuple[float, Floats]:
+    """The least error and the weights that reach it, from the best of several starts."""
+
+    def objective(weights: Floats) -> tuple[float, Floats]:
+        value, gradient = tree_error(weights, energies, sizes, norm)
+        return float(np.log(value)), gradient / value
+
+    best_error, best = np.inf, np.ones_like(energies)
+    bounds = [(NEGLIGIBLE, None)] + [(0.0, None)] * (len(energies) - 1)
+    for start in starts:
+        shares = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+        shares = shares / shares.sum()
+        shares[1:][shares[1:] < NEGLIGIBLE] = 0.0
+        error, _ = tree_error(shares, energies, sizes, norm)
+        if error < best_error:
+            best_error, best = error, shares
+    return best_error, best
+
+
+def level_starts(levels: int) -> list[Floats]:
+    """Every evenly spaced choice of levels: the trees of fan-out b, b², b³, … among them."""
+    starts = []
+    for step in range(1, max(levels, 2)):
+        for offset in range(step):
+            start = np.full(levels, 1e-3)  # not 0: a level left out may still come in
+            start[0] = 1.0
+            start[offset::step] = 1.0
+            starts.append(start)
+    return starts
+
+
+def contrast_weights(energies: Floats, sizes: Floats, norm: int = 1) -> tuple[float, Floats]:
+    """The best weights of contrasts; ``sizes`` holds the squared norms d_ℓ of rows of weight 1."""
+    weights = (energies / sizes) ** (1 / (norm + 2))
+    weights = weights / np.linalg.norm(weights, ord=norm)
+    return float(np.sum(energies / (weights**2 * sizes))), weights

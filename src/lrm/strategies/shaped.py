@@ -30,13 +30,15 @@ from lrm.strategies.best import has_few_cells
 from lrm.strategies.products import flat_problem, lift
 from lrm.strategies.shaped_choice import ShapedChoice
 from lrm.strategies.shaped_hulls import MOST_RANK, Effort, hull_candidates, replaced_candidates
-from lrm.strategies.shaped_products import MOST_TABLE_CELLS, TablesChoice, tables_strategy
 from lrm.strategies.shaped_tables import (
+    MOST_TABLE_CELLS,
     CubeSides,
     GroupErrors,
     TableGroups,
+    TablesChoice,
     partitions_of,
     tables_of,
+    tables_strategy,
 )
 
 MOST_UNREDUCED = 400

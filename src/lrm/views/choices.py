@@ -13,7 +13,7 @@ from lrm.views.blocks import Block, Facts, Prose, plain_table
 from lrm.views.statement_errors import StatementError, StatementErrors, part_title
 
 if TYPE_CHECKING:
-    from lrm.plans.noises import NoiseChoice  # it imports all searches
+    from lrm.plans.comparison import NoiseChoice  # it imports all searches
 
 
 def _pairs(choice: NoiseChoice, confidence: float) -> list[tuple[StatementError, StatementError]]:
