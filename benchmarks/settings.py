@@ -69,7 +69,7 @@ _READ: set[str] = set()
 def _others(value: Any) -> list[Any]:
     """Half and double of a number, of a ratio, of its excess; halves of a schedule."""
     if isinstance(value, dict):
-        if isinstance(value["quick"], tuple):
+        if isinstance(value["normal"], tuple):
             both = (zip(*map(_others, entry), strict=True) for entry in value.values())
             pairs = zip(*both, strict=True)
         else:

@@ -23,7 +23,7 @@ from lrm.plans.core import Plan
 from lrm.privacy.bodies.base import Body
 from lrm.privacy.bodies.sampling import sample_hull
 from lrm.privacy.bodies.split import SplitHull
-from lrm.strategies.shaped_hulls import Effort
+from lrm.solvers.settings import Effort
 from lrm.workload import Workload, families
 
 __all__ = ["BATCHES", "merged"]

@@ -26,7 +26,6 @@ from lrm.maps.products.map import ProductMap
 from lrm.maps.products.values import merge_values
 from lrm.solvers.extra_rows import optimise_extra_rows
 from lrm.solvers.products.gaussian import residual_error
-from lrm.solvers.starts import random_rows
 from lrm.strategies.baselines import haar_tree
 from lrm.strategies.products import tree_basis
 
@@ -260,7 +259,7 @@ def _own_basis(gram: Floats, rng: np.random.Generator) -> Basis:
     found = [
         optimise_extra_rows(
             W,
-            np.abs(random_rows(max(1, n // share), n, rng, size=0.5)),
+            0.5 * np.abs(rng.standard_normal((max(1, n // share), n))),
             nonnegative=True,
             tolerance=1e-5,
             max_rounds=300,

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrm.solvers.starts import extreme_columns, random_rows, rotation
+from lrm.solvers.starts import extreme_columns, rotation
 
 
 @given(st.integers(1, 5), st.integers(0, 5), st.integers(0, 9))
@@ -16,11 +16,6 @@ def test_rotations_differ_only_by_a_rotation(k, more, seed):
     Y = rotation(W, k + more, np.random.default_rng(seed + 1))
     assert X.shape == (k + more, k)
     np.testing.assert_allclose(X.T @ X, Y.T @ Y, rtol=1e-6, atol=1e-9)
-
-
-def test_random_rows_follow_their_generator():
-    one, two = (random_rows(3, 4, np.random.default_rng(1)) for _ in range(2))
-    np.testing.assert_array_equal(one, two)
 
 
 @given(st.integers(1, 4), st.integers(1, 12), st.integers(0, 99))

@@ -110,10 +110,10 @@ class Contest:
         self._least = math.inf  # error of the best Laplace plan so far
         clock = Clock(time_limit)
         with threadpool_limits(1):
-            least = least_error(self.problem, clock, most=settings.CHEAP_CERTIFICATE_SECONDS)
+            least = least_error(self.problem, clock, most=settings.CERTIFICATE_SECONDS)
             self._bounds = (
                 least,
-                spectrum_of(self.problem, clock, most=settings.CHEAP_CERTIFICATE_SECONDS),
+                spectrum_of(self.problem, clock, most=settings.CERTIFICATE_SECONDS),
             )
 
     @property

@@ -318,7 +318,7 @@ def _bounds(
     """The bounds of a problem, as far as they take a small part of the whole time."""
     if clock.stopped:  # Ctrl-C: a little more patience, and a second one ends it
         clock = Clock(AFTER_STOP)
-    at_least = AT_LEAST if strategy.mechanism == "best" else settings.CHEAP_CERTIFICATE_SECONDS
+    at_least = AT_LEAST if strategy.mechanism == "best" else settings.CERTIFICATE_SECONDS
     most = max(at_least, SHARE * clock.work)
     least = strategy.least_error
     if least is None:

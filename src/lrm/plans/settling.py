@@ -17,10 +17,10 @@ from lrm.maps.linear import Floats
 from lrm.maps.products.combine import weigh_terms
 from lrm.plans.goals import Goals
 from lrm.solvers.products.reweigh import Reweighing
+from lrm.solvers.settings import Effort
 from lrm.strategies import AnyStrategy, Problem, Search
 from lrm.strategies.base import ProductChoice, Strategy
 from lrm.strategies.best import (
-    Effort,
     best_over_cells,
     best_over_products,
     has_few_cells,

@@ -20,7 +20,7 @@ from lrm.solvers.descents import general_stages, optimise_row_space
 from lrm.solvers.exact import ExactPair, checked_pair
 from lrm.solvers.extra_rows import ExtraRows, assemble, optimise_extra_rows, round_work
 from lrm.solvers.race import Family, Race, Stage
-from lrm.solvers.starts import random_rows, rotation
+from lrm.solvers.starts import rotation
 
 Matrix = NDArray[np.float64]
 NO_STARTS: Mapping[str, Matrix] = MappingProxyType({})
@@ -95,7 +95,8 @@ def _few_rows(race: Race, seed: int) -> Family:
         return int(min(n, max(4, min(settings.MOST_EXTRA_ROWS, min(n, 2 * k) // share))))
 
     def begin(number: int) -> Steps:
-        rows = random_rows(count(number), n, rng, size=0.2)
+        # Large enough not to die at once next to an identity.
+        rows = 0.2 * rng.standard_normal((count(number), n))
         per_round = round_work(W, len(rows))
         smoothing: tuple[float, ...] = settings.EXTRA_ROWS_SMOOTHING
         for tolerance in (1e-5, 1e-7):

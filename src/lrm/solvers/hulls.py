@@ -36,6 +36,9 @@ FLAT = 1e-10
 VERTEX_BITS = 24
 """Binary digits of the largest coordinate of a vertex."""
 
+MARGINS = (2e-5, 2e-4, 2e-3)
+"""How far vertices are moved outwards: the first for which facets are simplices and hold all."""
+
 STEP, MOMENTUM, SQUARES, AVERAGED = 0.08, 0.9, 0.98, 0.3
 """The first step relative to the size of the points, how much of the mean gradient
 and of its mean square is kept, and the share of last rounds whose points are averaged."""

@@ -13,6 +13,11 @@ This module is in `lrm.solvers`, since solvers may not import strategies, which 
 
 from __future__ import annotations
 
+from typing import Literal
+
+Effort = Literal["quick", "normal", "thorough"]
+"""How long to search."""
+
 # --- Lists of cells: the race of solvers; chosen on `python -m benchmarks golden`.
 
 RACE_OVERHEAD = 0.02  # double: time × 1.96
@@ -56,11 +61,7 @@ A loose first stage lets rows move to where they belong: on 80 queries over 3,20
 ROW_SPACE_STAGES = ((20.0, 3e-2), (80.0, 1e-2), (300.0, 3e-3), (1_000.0, 1e-3), (4_000.0, 3e-4))
 """Pairs (power that stands in for the maximum, width of the rounded kink times r)."""
 
-THRESHOLDS = {
-    "quick": (0.03, 0.5),
-    "normal": (1e-4, 1.0),
-    "thorough": (1e-5, 30.0),
-}
+THRESHOLDS = {"quick": (0.03, 0.5), "normal": (1e-4, 1.0), "thorough": (1e-5, 30.0)}
 """The search ends when another second of work is expected to lower the error by less than the
 first number, which grows with the square of the work after the second number of seconds."""
 
@@ -104,9 +105,6 @@ FLAT_ENTRIES = 2e7  # limit
 BOUND_SECONDS = 1.0  # limit
 """Seconds of one core that a bound for the merged cells of a product may take."""
 
-BASELINE_FANOUTS = (2, 3, 4, 5, 8, 16)  # nothing: what no plan is worse than
-"""Fan-outs of the trees that are looked at; the hierarchical mechanism takes any."""
-
 GAUSSIAN_TOLERANCES = {"quick": 1e-2, "normal": 1e-3, "thorough": 1e-5}  # double: 1.0013
 """How far above the least possible error the result may be, by effort."""
 
@@ -115,11 +113,9 @@ CHAIN_CELLS = 4096  # limit
 
 The solver takes seconds; the n × n integers of the plan and their inverse take the rest."""
 
-CERTIFICATE_SECONDS = 27.0  # limit
-"""About how long the rounds of a bound may take, whatever the caller allows."""
-
-CHEAP_CERTIFICATE_SECONDS = 20.0  # limit
-"""Seconds of one core that bounds of a mechanism may take, however fast it is."""
+CERTIFICATE_SECONDS = 20.0  # limit
+"""Seconds of one core that a bound may take, whatever the caller allows and however fast the
+mechanism is."""
 
 # --- Thousands of cells, chosen on the batches of `python -m benchmarks long` that it marks.
 
@@ -141,7 +137,6 @@ TREE_FANOUTS = range(2, 33)  # first half: time × 0.74
 
 SQUARE_CELLS = 2048  # limit
 """Blocks up to which G may be held as an array, where W has twice as many rows."""
-
 
 DENSE_SHARE = 0.15  # half: time × 0.86
 """Rows with a larger share of entries are moved as arrays."""
@@ -171,11 +166,7 @@ RING_SHARE = 12  # double: 1.0060
 
 # --- Products of attributes, chosen on `python -m benchmarks products`, `report` and `golden`.
 
-EFFORT_SECONDS = {
-    "quick": 3.6,
-    "normal": 45.0,
-    "thorough": 1200.0,
-}  # limit
+EFFORT_SECONDS = {"quick": 3.6, "normal": 45.0, "thorough": 1200.0}  # limit
 """Seconds of counted work that the search for marginals may take; most batches end earlier."""
 
 STATEMENTS_SECONDS = 6.0  # limit
@@ -186,13 +177,9 @@ FOLDED_ORDER = 3  # limit
 """Thousands of tables of at most 3 attributes of two values are folded: 16 to 40 % less error than
 whole tables over 40 to 200 attributes. Of four attributes folded ones have 10 to 20 % more."""
 
-GROUPS_SECONDS = {
-    "quick": 3.0,
-    "normal": 7.5,
-    "thorough": 1200.0,
-}  # half: time × 0.48
-"""Seconds for a batch of several groups, by effort. With 45 at normal effort three of the
-four reports had at most 0.1 % less squared error, and the web shop 7 % less."""
+GROUPS_SECONDS = {"normal": 7.5, "thorough": 1200.0}  # half: time × 0.48
+"""Seconds for a batch of several groups, by effort (quick: `FIRST_SECONDS`). With 45 at normal
+effort three of the four reports had at most 0.1 % less squared error, and the web shop 7 % less."""
 
 FIRST_SECONDS = 4.4  # limit
 """Seconds at most of the quick search that every other begins with: at 3.4 the hospital report had
@@ -232,14 +219,12 @@ MOST_SETS = 800  # limit
 COVER_POWERS = (0.8, 1.0, 1.15, 1.3)  # second half: 1.0302
 """Exponents of the cost in greedy covers: small ones make few large sets."""
 
-MOVE_GAIN = 1e-6  # nothing: a tolerance
-"""A gain of the log error that is worth a move, or going on."""
-
 MANY_SUBSETS = 3000  # limit
 """Above this number of subsets, a cover looks them up in a dense tensor."""
 
-JOINT_LONG_ROWS = 3  # not varied: thousands of values
-"""Rows of the basis of an attribute of thousands of values: this multiple of the root of them."""
+LONG_ROWS = 3  # not varied: thousands of values
+"""Rows of the basis of an axis of thousands of values, fused or not: this multiple of the root of
+them."""
 
 BRIEF_ROWS = 64  # limit
 """Rows of a long basis at quick effort, which has a second or two for it."""
@@ -260,15 +245,8 @@ FUSED_SHARES = {
 }
 """Rows of a fused basis start as n/share random ones."""
 
-LONG_FUSED_SECONDS = {
-    "quick": 0.0,
-    "normal": 25.0,
-    "thorough": 300.0,
-}  # limit
+LONG_FUSED_SECONDS = {"quick": 0.0, "normal": 25.0, "thorough": 300.0}  # limit
 """Seconds that a long one may take, by effort."""
-
-LONG_FUSED_ROWS = 3  # not varied: thousands of values
-"""Rows of a long fused basis: this multiple of the root of its values."""
 
 ASKED_TOGETHER = 0.5  # limit
 """Share of a group's queries that must be about several of the attributes of a long one."""

@@ -1,4 +1,4 @@
-"""Strategies and extra rows to start a search from, as pure functions.
+"""Strategies to start a search from, as pure functions.
 
 See ``docs/explanation/best.md``.
 """
@@ -15,17 +15,6 @@ from lrm.maps.linear import TINY
 from lrm.solvers.quasi_newton import descend
 
 Matrix = NDArray[np.float64]
-
-
-def random_rows(count: int, cells: int, rng: np.random.Generator, *, size: float = 0.2) -> Matrix:
-    """Return ``count`` signed rows, large enough not to die at once next to an identity.
-
-    Examples
-    --------
-    >>> random_rows(2, 3, np.random.default_rng(0)).shape
-    (2, 3)
-    """
-    return size * rng.standard_normal((count, cells))
 
 
 def rotation(W: Matrix, rows: int, rng: np.random.Generator) -> Matrix:

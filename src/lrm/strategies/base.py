@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -67,6 +68,19 @@ class Search:
     def less(self, seconds: float) -> Search:
         """Return the search with an earlier deadline, which leaves time for what follows."""
         return replace(self, clock=self.clock.reserve(seconds))
+
+    def record(
+        self,
+        winner: str,
+        candidates: Iterable[Candidate],
+        effort: str | None = None,
+        *,
+        converged: bool = True,
+    ) -> SearchRecord:
+        """What this search has tried, and whether it was interrupted."""
+        interrupted = self.clock.interrupted
+        ended = converged and not interrupted
+        return SearchRecord(winner, tuple(candidates), ended, interrupted, effort)
 
     def rng(self) -> np.random.Generator:
         """A fresh generator: the same numbers for the same seed."""

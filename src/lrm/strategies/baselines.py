@@ -16,17 +16,18 @@ from lrm.maps.levels import LevelMap
 from lrm.maps.linear import Floats
 from lrm.maps.matrices import SparseMap
 from lrm.privacy.budget import Noise
-from lrm.solvers import settings
 from lrm.solvers.gaussian import optimise_gaussian
 from lrm.solvers.race import Candidate
 from lrm.strategies.base import Problem, Search, SearchRecord, Strategy
-from lrm.workload import weigh_rows
 
 MOST_ROWS = 512
 """A batch of more queries than this is not taken for its own strategy."""
 
 PROVEN = 1.0 + 1e-9
 """A baseline no more above a bound on all strategies is the best of them, but for rounding."""
+
+FANOUTS = (2, 3, 4, 5, 8, 16)
+"""Fan-outs of the trees that no plan of few cells is worse than."""
 
 RESULT_ENTRIES = 1 << 26
 """Noise on results measures the workload itself, as a matrix of at most this number of weights."""
@@ -76,7 +77,7 @@ def is_proven(problem: Problem, results: Sequence[BaselineResult]) -> bool:
 
 def _trees(cells: int) -> Iterator[tuple[str, LevelMap]]:
     yield "wavelet", haar_tree(cells)
-    for fanout in settings.BASELINE_FANOUTS:
+    for fanout in FANOUTS:
         yield f"tree, fan-out {fanout}", total_tree(cells, fanout)
         yield f"tree, fan-out {fanout}, no root", total_tree(cells, fanout, root=False)
 
@@ -93,8 +94,7 @@ def own_rows(problem: Problem) -> Floats | None:
     """The queries themselves over merged cells, weighted, or None where they are very many."""
     if problem.workload.shape[0] > min(MOST_ROWS, 4 * len(problem.reduced)):
         return None
-    rows = weigh_rows(problem.merged.queries, problem.workload.importance).dense()
-    return np.asarray(rows * np.maximum(problem.merged.cell_map.largest_factors(), 1))
+    return np.asarray(problem.scaled_queries.dense())
 
 
 def noise_on_data(problem: Problem, search: Search) -> Strategy:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Literal
+from typing import get_args
 
 import numpy as np
 
@@ -18,13 +18,13 @@ from lrm.solvers.families import search as search_strategy
 from lrm.solvers.gaussian import GaussianResult, optimise_gaussian
 from lrm.solvers.gaussian_chain import find_chain, optimise_chain
 from lrm.solvers.race import Candidate, Race
+from lrm.solvers.settings import Effort
 from lrm.solvers.starts import disjoint_groups, extreme_columns, weighted_groups
 from lrm.strategies.base import (
     AnyStrategy,
     Problem,
     ProductChoice,
     Search,
-    SearchRecord,
     Strategy,
 )
 from lrm.strategies.baselines import (
@@ -47,9 +47,7 @@ from lrm.strategies.products import (
     on_representatives,
 )
 
-Effort = Literal["quick", "normal", "thorough"]
-EFFORTS = ("quick", "normal", "thorough")
-
+EFFORTS: tuple[str, ...] = get_args(Effort)
 
 TIE = 1e-6
 """A relative difference of errors that is less than what rounding to integers costs."""
@@ -258,8 +256,7 @@ def _searched(
     _try_papers(problem, search, race, threshold)
     tried = [Candidate(offer.name, offer.error, 0) for offer in offers]
     winner = baseline.name if baseline.error < race.error else race.winner
-    interrupted = search.clock.interrupted
-    record = SearchRecord(winner, (*tried, *race.candidates), not interrupted, interrupted, effort)
+    record = search.record(winner, [*tried, *race.candidates], effort)
     if baseline.error < race.error:
         return replace(baseline.make(), mechanism="best", facts={}, record=record)
     matrix = problem.from_reduced(race.best().strategy)
@@ -290,8 +287,7 @@ def _try_papers(problem: Problem, search: Search, race: Race, threshold: float) 
         return
     with suppress(ConvergenceError):
         papers = lowrank(problem, search)
-        factors = np.maximum(problem.merged.cell_map.largest_factors(), 1)
-        start = papers.matrix.dense() * factors
+        start = papers.matrix.dense() * problem.factors
         error = race.offer_strategy("lowrank", start)
         if error < 1.1 * race.error:
             race.run([from_start(race, "lowrank", start)], threshold)
@@ -316,9 +312,8 @@ def has_fast_optimum(problem: Problem, search: Search, effort: str) -> bool:
 def best_gaussian(problem: Problem, search: Search, effort: str) -> Strategy:
     """Minimise ``‖B‖²`` with every column of L in the unit L2 ball, to a certified ratio."""
     optimum = _optimise(problem, search, settings.GAUSSIAN_TOLERANCES[effort])
-    candidates = (Candidate("L2 optimum", optimum.upper, optimum.rounds),)
-    interrupted = search.clock.interrupted
-    record = SearchRecord("L2 optimum", candidates, optimum.converged, interrupted, effort)
+    candidate = Candidate("L2 optimum", optimum.upper, optimum.rounds)
+    record = search.record("L2 optimum", [candidate], effort, converged=optimum.converged)
     return Strategy(
         "best",
         problem.merged.cell_map,

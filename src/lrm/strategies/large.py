@@ -116,8 +116,7 @@ def add_rows(problem: Problem, search: Search, effort: str, known: Strategy) -> 
     else:
         make, base = partial(local_strategy, sparse_rows.rows, basis), f"basis of {BLOCK} cells"
     winner = f"{base} and {sparse_rows.rows.shape[0]} sparse rows"
-    interrupted = search.clock.interrupted
-    record = SearchRecord(winner, (candidate,), sparse_rows.converged, interrupted, effort)
+    record = search.record(winner, [candidate], effort, converged=sparse_rows.converged)
     return _better(problem, known, record, make)
 
 
@@ -146,10 +145,9 @@ def _add_periodic_rows(
         if after < error:
             rows, error = polished, after
     strategy = with_cells(rows)
-    interrupted = search.clock.interrupted
     winner = f"identity and {rows.shape[0]} local rows"
-    candidates = (Candidate("periodic rows", error, periodic.iterations),)
-    record = SearchRecord(winner, candidates, not interrupted, interrupted, effort)
+    candidate = Candidate("periodic rows", error, periodic.iterations)
+    record = search.record(winner, [candidate], effort)
     return _better(problem, known, record, lambda: strategy)
 
 
@@ -163,9 +161,8 @@ def _add_own_rows(problem: Problem, search: Search, known: Strategy) -> Strategy
     """The better of what is known and of the queries themselves with weights."""
     W = problem.scaled_queries.sparse()
     own_rows = optimise_own_rows(W, clock=search.clock)
-    interrupted = search.clock.interrupted
-    candidates = (Candidate("own rows", own_rows.error, own_rows.iterations),)
-    record = SearchRecord("weighted queries and cells", candidates, not interrupted, interrupted)
+    candidate = Candidate("own rows", own_rows.error, own_rows.iterations)
+    record = search.record("weighted queries and cells", [candidate])
     return _better(problem, known, record, partial(own_rows.strategy, W))
 
 
@@ -215,9 +212,7 @@ def best_tree(problem: Problem, search: Search) -> Strategy:
             break
     assert best is not None  # noqa: S101 - there is always a tree of fan-out 2
     winner = f"weighted tree, fan-outs {'·'.join(map(str, best.fanouts))}"
-    interrupted = search.clock.interrupted
-    record = SearchRecord(winner, tuple(tried), not interrupted, interrupted)
-    return Strategy("best", problem.merged.cell_map, best, record=record)
+    return Strategy("best", problem.merged.cell_map, best, record=search.record(winner, tried))
 
 
 def _candidates(queries: LinearMap, norm: int) -> Iterator[tuple[float, LevelMap]]:

@@ -90,7 +90,7 @@ def _relaxed(
     problem: Problem, cells: CellMap, B: np.ndarray, L: np.ndarray, facts: dict[str, object]
 ) -> Strategy:
     """Keep the pair as the algorithm left it, with B mapped back to all queries."""
-    back = problem.merged.queries.dense() @ np.linalg.pinv(problem.reduced / _factors(cells))
+    back = problem.merged.queries.dense() @ np.linalg.pinv(problem.reduced / problem.factors)
     return Strategy(
         "lowrank",
         cells,
@@ -99,7 +99,3 @@ def _relaxed(
         exact=False,
         facts=facts,
     )
-
-
-def _factors(cells: CellMap) -> np.ndarray:
-    return np.maximum(cells.largest_factors(), 1)

@@ -29,10 +29,10 @@ from lrm.maps.products.values import Reduction, merge_values
 from lrm.solvers import settings
 from lrm.solvers.products.bounds import ROUNDING, product_bound
 from lrm.solvers.products.gaussian import optimise_gaussian_groups
-from lrm.solvers.products.group import Effort
 from lrm.solvers.products.optimise import optimise_products
 from lrm.solvers.race import Candidate
-from lrm.strategies.base import Problem, ProductChoice, Search, SearchRecord
+from lrm.solvers.settings import Effort
+from lrm.strategies.base import Problem, ProductChoice, Search
 from lrm.workload import Workload
 from lrm.workload.columns import statement_columns
 
@@ -69,16 +69,22 @@ def best_products(problem: Problem, search: Search, *, effort: Effort = "normal"
     batch, terms = _batch(problem), _terms_of_statements(problem)
     if search.noise == "gaussian":
         residuals = optimise_gaussian_groups(batch, clock=search.clock, statements=terms)
-        record = _record("residuals", residuals.error, effort, search)
-        return ProductChoice("best", residuals, record=record)
+        return _searched("best", residuals, search, effort)
     several = effort == "normal" and len(problem.workload.statements) > 1
     seconds = settings.STATEMENTS_SECONDS if several else settings.EFFORT_SECONDS[effort]
     clock = search.clock.part(seconds)
     strategy = optimise_products(
         batch, effort=effort, seed=search.seed, clock=clock, statements=terms
     )
-    record = _record("weighted marginals", strategy.error, effort, search)
-    return ProductChoice("best", strategy, record=record)
+    return _searched("best", strategy, search, effort)
+
+
+def _searched(
+    mechanism: str, strategy: ProductStrategy | GaussianGroups, search: Search, effort: Effort
+) -> ProductChoice:
+    name = "residuals" if isinstance(strategy, GaussianGroups) else "weighted marginals"
+    record = search.record(name, [Candidate(name, strategy.error, 0)], effort)
+    return ProductChoice(mechanism, strategy, record=record)
 
 
 def _terms_of_statements(problem: Problem) -> list[frozenset[int]]:
@@ -115,24 +121,22 @@ def reweighed(choice: ProductChoice, found: ProductStrategy | GaussianGroups) ->
     return replace(choice, found=found, record=record)
 
 
-def _record(winner: str, error: float, effort: str, search: Search) -> SearchRecord:
-    interrupted = search.clock.interrupted
-    candidates = (Candidate(winner, error, 0),)
-    return SearchRecord(winner, candidates, not interrupted, interrupted, effort)
+def _group(batch: ProductBatch, terms: NDArray[np.int64], basis: Callable[[int], Basis]) -> Group:
+    """Some terms by one product of one basis for each merged attribute."""
+    reduced = merge_values(batch.take(terms))
+    sizes = reduced.batch.sizes
+    every = masks_of(np.ones((1, len(sizes)), dtype=bool))
+    marginals = Marginals(every, np.ones(1), tuple(basis(n) for n in sizes))
+    error = marginals_error(Quadratic(reduced.batch), marginals)
+    return Group(terms, axes_of(reduced.labels), marginals, error)
 
 
 def _whole(
     problem: Problem, mechanism: str, basis: Callable[[int], Basis], **facts: Any
 ) -> ProductChoice:
-    """One product of one basis for each merged attribute."""
     batch = _batch(problem)
-    reduced = merge_values(batch)
-    sizes = reduced.batch.sizes
-    bases = tuple(basis(n) for n in sizes)
-    marginals = Marginals(masks_of(np.ones((1, len(sizes)), dtype=bool)), np.ones(1), bases)
-    error = marginals_error(Quadratic(reduced.batch), marginals)
-    group = Group(np.arange(batch.terms), axes_of(reduced.labels), marginals, error)
-    return ProductChoice(mechanism, ProductStrategy((group,), error), facts=facts)
+    group = _group(batch, np.arange(batch.terms), basis)
+    return ProductChoice(mechanism, ProductStrategy((group,), group.error), facts=facts)
 
 
 def noise_on_data(problem: Problem, search: Search) -> ProductChoice:
@@ -170,17 +174,13 @@ def noise_on_results(problem: Problem, search: Search) -> ProductChoice:
             "noise on results is measured for tables and totals over products of attributes; this "
             "batch has other queries"
         )
-    groups = []
-    for term in range(batch.terms):
-        reduced = merge_values(batch.take([term]))
-        sizes = reduced.batch.sizes
-        bases = tuple(identity_basis(n) for n in sizes)
-        marginals = Marginals(masks_of(np.ones((1, len(sizes)), dtype=bool)), np.ones(1), bases)
-        error = marginals_error(Quadratic(reduced.batch), marginals)
-        axes = axes_of(reduced.labels)
-        groups.append(Group(np.array([term]), axes, marginals, error, 1.0 / batch.terms))
+    terms = np.arange(batch.terms)
+    groups = tuple(
+        replace(_group(batch, terms[[term]], identity_basis), weight=1.0 / batch.terms)
+        for term in terms
+    )
     error = sum(group.error for group in groups) * batch.terms**2
-    return ProductChoice("noise-on-results", ProductStrategy(tuple(groups), error))
+    return ProductChoice("noise-on-results", ProductStrategy(groups, error))
 
 
 def marginals(problem: Problem, search: Search, *, effort: Effort = "normal") -> ProductChoice:
@@ -193,8 +193,7 @@ def marginals(problem: Problem, search: Search, *, effort: Effort = "normal") ->
         clock=search.clock,
         classical=True,
     )
-    record = _record("weighted marginals", strategy.error, effort, search)
-    return ProductChoice("marginals", strategy, record=record)
+    return _searched("marginals", strategy, search, effort)
 
 
 def product_mechanism(name: str) -> Callable[..., ProductChoice]:

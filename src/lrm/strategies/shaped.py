@@ -25,11 +25,12 @@ from lrm.maps.linear import Floats
 from lrm.maps.products.values import merge_values
 from lrm.privacy.bodies.tables import Tables
 from lrm.solvers.hulls import Hull
+from lrm.solvers.settings import Effort
 from lrm.strategies.base import Problem, Search
 from lrm.strategies.best import has_few_cells
 from lrm.strategies.products import flat_problem, lift
 from lrm.strategies.shaped_choice import ShapedChoice
-from lrm.strategies.shaped_hulls import MOST_RANK, Effort, hull_candidates, replaced_candidates
+from lrm.strategies.shaped_hulls import MOST_RANK, hull_candidates, replaced_candidates
 from lrm.strategies.shaped_tables import (
     MOST_TABLE_CELLS,
     CubeSides,

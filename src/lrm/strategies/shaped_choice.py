@@ -16,16 +16,13 @@ from lrm.exact.rounding import DEFAULT_MAX_RECORDS, FINE_MAX_RECORDS, most_bits
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.privacy.budget import Noise
-from lrm.solvers.hulls import Hull, verified_body
+from lrm.solvers.hulls import MARGINS, Hull, verified_body
 from lrm.strategies.base import Problem
 from lrm.strategies.shaped_tables import (
     CubeSides,
     TableGroups,
 )
 from lrm.strategies.split_hulls import Split, split_body
-
-MARGINS = (2e-5, 2e-4, 2e-3)
-"""How far vertices are moved outwards, so that facets are simplices and hold the columns."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 import scipy.linalg as la
@@ -20,16 +19,15 @@ from lrm.maps.linear import Floats
 from lrm.privacy.bodies.base import MOST_COLUMNS
 from lrm.privacy.bodies.facets import MOST_FACETS
 from lrm.privacy.bodies.sampling import Sample
-from lrm.solvers.hulls import Hull, lower_error, short_points
+from lrm.solvers.hulls import MARGINS, Hull, lower_error, short_points
+from lrm.solvers.settings import Effort
 from lrm.strategies.base import Problem, Search
-from lrm.strategies.shaped_choice import MARGINS, ShapedChoice
+from lrm.strategies.shaped_choice import ShapedChoice
 from lrm.strategies.shaped_tables import (
     CubeSides,
     tables_of,
 )
 from lrm.strategies.split_hulls import best_split, estimate_hull
-
-Effort = Literal["quick", "normal", "thorough"]
 
 MOST_RANK = 200
 """Rank of a batch for which a body is looked for."""

@@ -24,7 +24,7 @@ from lrm.privacy.bodies.gauges import minimise
 from lrm.privacy.bodies.sampling import Sample, sample_hull
 from lrm.privacy.bodies.split import MOST_LEAVES, SplitHull, Tree, distinct, leaves_of
 from lrm.privacy.bodies.tables import Tables
-from lrm.solvers.hulls import verified_body
+from lrm.solvers.hulls import MARGINS, verified_body
 
 LEAF_POINTS = ((48, 7), (100, 6), (300, 5), (1 << 12, 4))
 """Points of a hull and dimensions of its leaves: at most some thousand facets each."""
@@ -38,9 +38,6 @@ SOON = 0.5
 
 FEW = 500.0
 """A sample that is worth fewer points does not tell a covariance."""
-
-MARGINS = (2e-5, 2e-4, 2e-3)
-"""How far the vertices of leaves are moved outwards: the first for which facets are simplices."""
 
 
 @dataclass(frozen=True, eq=False)

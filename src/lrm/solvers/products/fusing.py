@@ -12,12 +12,11 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.clock import Clock, work_of
+from lrm.clock import Clock
 from lrm.errors import StopSolver
 from lrm.exact.products.basis import Basis, BasisStatistics, identity_basis
 from lrm.exact.products.marginals import Marginals, Point
@@ -26,14 +25,10 @@ from lrm.exact.products.strategy import Axis, Group, on_axes
 from lrm.maps.linear import TINY
 from lrm.maps.products.batch import ProductBatch
 from lrm.solvers import settings
-from lrm.solvers.extra_rows import optimise_extra_rows, round_work
-from lrm.solvers.products.joint import LONGEST, MixedGram
+from lrm.solvers.products.joint import LONGEST, MixedGram, rows_of
 from lrm.solvers.products.search import SetSearch
+from lrm.solvers.settings import Effort
 from lrm.solvers.sparse_rows import Stage, optimise_sparse_rows
-from lrm.solvers.starts import random_rows
-
-if TYPE_CHECKING:
-    from lrm.solvers.products.group import Effort
 
 Floats = NDArray[np.float64]
 
@@ -176,23 +171,14 @@ class _Fusing:
         """Yield the extra rows of some bases."""
         n = gram.cells
         if n > settings.FUSED[self.effort]:
-            rows = settings.LONG_FUSED_ROWS * math.isqrt(n)
+            rows = settings.LONG_ROWS * math.isqrt(n)
             stages = LONG_STAGES[self.effort]
             sparse_rows = optimise_sparse_rows(gram, rows, stages, rng=self.rng, clock=self.clock)
             yield sparse_rows.rows.toarray()
             return
-        W = gram.root()
-        self.clock.spend(work_of(10.0 * n**3))
-        for share in settings.FUSED_SHARES[self.effort]:
-            start = np.abs(random_rows(max(2, n // share), n, self.rng, size=0.5))
-            yield optimise_extra_rows(
-                W,
-                start,
-                nonnegative=True,
-                tolerance=1e-6,
-                max_rounds=800,
-                clock=self.clock.costing(round_work(W, len(start))),
-            ).rows
+        counts = [max(2, n // share) for share in settings.FUSED_SHARES[self.effort]]
+        tried = rows_of(gram, counts, self.rng, self.clock, tolerance=1e-6, max_rounds=800)
+        yield from (candidate.rows for candidate in tried)
 
 
 def _shares(

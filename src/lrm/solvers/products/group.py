@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -20,10 +19,9 @@ from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.subsets import masks_of, members_of
 from lrm.solvers import settings
 from lrm.solvers.products.joint import descend_jointly, own_basis
-from lrm.solvers.products.search import SetSearch
+from lrm.solvers.products.search import MOVE_GAIN, SetSearch
 from lrm.solvers.products.weights import Family
-
-Effort = Literal["quick", "normal", "thorough"]
+from lrm.solvers.settings import Effort
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +232,7 @@ class GroupSearch:
                 if search.best is not None:
                     self.offer(search.best, self.bases)
             self._joint(self.family, self.bases)
-            if self.value > before - settings.MOVE_GAIN:
+            if self.value > before - MOVE_GAIN:
                 break
 
     def _refine(self) -> None:
@@ -251,8 +249,8 @@ class GroupSearch:
             if self.needy and exchanges < self.effort.exchanges:
                 middle = self.value
                 self._exchange()
-                exchanges = 0 if self.value < middle - settings.MOVE_GAIN else exchanges + 1
-            misses = 0 if self.value < before - settings.MOVE_GAIN else misses + 10
+                exchanges = 0 if self.value < middle - MOVE_GAIN else exchanges + 1
+            misses = 0 if self.value < before - MOVE_GAIN else misses + 10
         search = self._search(self.bases)
         self.offer(search.descend(self.family.sets, self.family.weights, rough=False), self.bases)
         self._joint(self.family, self.bases, 300)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -26,7 +26,6 @@ from lrm.solvers.extra_rows import ExtraRows, optimise_extra_rows, round_work
 from lrm.solvers.gram_operators import ChainGram, GramOperator
 from lrm.solvers.products.weights import Family, joint_work
 from lrm.solvers.sparse_rows import optimise_sparse_rows, stages
-from lrm.solvers.starts import random_rows
 
 Floats = NDArray[np.float64]
 
@@ -151,23 +150,33 @@ def own_basis(
     clock = clock.reporting(lambda _: Step("products", 0))  # the error is that of one attribute
     if n > MOST_DENSE:
         return _long_basis(gram, rng, clock, brief=len(rows) == 1)
-    W = gram.root()
+    counts = [max(1, min(count, n // 2)) for count in rows]
+    tried = rows_of(gram, counts, rng, clock, tolerance=1e-5, max_rounds=400)
+    return Basis(min(tried, key=lambda candidate: candidate.error).rows)
+
+
+def rows_of(  # noqa: PLR0913 - each is a choice of the caller
+    gram: MixedGram,
+    counts: Iterable[int],
+    rng: np.random.Generator,
+    clock: Clock,
+    *,
+    tolerance: float,
+    max_rounds: int,
+) -> Iterator[ExtraRows]:
+    """Yield extra rows for a Gram, one descent from random ones for each of some numbers."""
+    n, W = gram.cells, gram.root()
     clock.spend(work_of(10.0 * n**3))
-    best: ExtraRows | None = None
-    for count in rows:
-        start = np.abs(random_rows(max(1, min(count, n // 2)), n, rng, size=0.5))
-        candidate = optimise_extra_rows(
+    for count in counts:
+        yield optimise_extra_rows(
             W,
-            start,
+            0.5 * np.abs(rng.standard_normal((count, n))),
             nonnegative=True,
-            tolerance=1e-5,
-            max_rounds=400,
-            clock=clock.costing(round_work(W, len(start))),
+            tolerance=tolerance,
+            max_rounds=max_rounds,
+            clock=clock.costing(round_work(W, count)),
         )
-        if best is None or candidate.error < best.error:
-            best = candidate
         clock.tick(Step("products", 0))
-    return Basis(np.zeros((0, n)) if best is None else best.rows)
 
 
 def _long_basis(gram: MixedGram, rng: np.random.Generator, clock: Clock, *, brief: bool) -> Basis:
@@ -176,7 +185,7 @@ def _long_basis(gram: MixedGram, rng: np.random.Generator, clock: Clock, *, brie
     rows = max(
         1,
         min(
-            settings.JOINT_LONG_ROWS * math.isqrt(n),
+            settings.LONG_ROWS * math.isqrt(n),
             LONG_ENTRIES // n,
             settings.BRIEF_ROWS if brief else n,
         ),

@@ -22,8 +22,9 @@ from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
 from lrm.solvers import settings
 from lrm.solvers.products.fusing import fuse_axes, fuse_long_axes
-from lrm.solvers.products.group import EFFORTS, Effort, GroupEffort, GroupSearch
+from lrm.solvers.products.group import EFFORTS, GroupEffort, GroupSearch
 from lrm.solvers.products.grouping import Grouping, group_terms
+from lrm.solvers.settings import Effort
 
 Integers = NDArray[np.int64]
 

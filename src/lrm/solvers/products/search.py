@@ -43,6 +43,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Masks = NDArray[np.uint64]
 
+#: A gain of the log error that is worth a move, or going on.
+MOVE_GAIN = 1e-6
 #: Entries of the largest array of a scan.
 CHUNK = 1 << 18
 #: Entries of the tensor in which many subsets are looked up.
@@ -187,16 +189,16 @@ class SetSearch:
         moves = Moves(moves.removed[order], moves.added[order], weight[order])
         settled = self._settle(family, moves)
         gains = family.value - settled
-        if len(family.sets) > 20 and np.sum(gains > settings.MOVE_GAIN) > 2:
+        if len(family.sets) > 20 and np.sum(gains > MOVE_GAIN) > 2:
             together = self._apply(family, moves, _disjoint(moves, gains))
-            if together.value < family.value - max(settings.MOVE_GAIN, float(gains.max())):
+            if together.value < family.value - max(MOVE_GAIN, float(gains.max())):
                 return together
         for place in np.argsort(settled)[:3]:
             # A descent may still gain a little over settled weights.
             if gains[place] < -0.005:
                 return None
             improved = self._apply(family, moves, [int(place)])
-            if improved.value < family.value - settings.MOVE_GAIN:
+            if improved.value < family.value - MOVE_GAIN:
                 return improved
         return None
 
@@ -240,7 +242,7 @@ def _disjoint(moves: Moves, gains: Floats) -> list[int]:
     touched: set[int] = set()
     for place in np.argsort(-gains):
         gone = {int(i) for i in moves.removed[place] if i >= 0}
-        if gains[place] <= settings.MOVE_GAIN or len(move_numbers) >= 12:
+        if gains[place] <= MOVE_GAIN or len(move_numbers) >= 12:
             break
         if not gone & touched:
             move_numbers.append(int(place))
