@@ -24,7 +24,7 @@ from lrm.solvers.bounds import Spectrum
 from lrm.strategies import (
     FOR_PRODUCTS,
     MECHANISMS,
-    AnyStrategy,
+    Choice,
     Problem,
     Search,
     build_strategy,
@@ -170,7 +170,7 @@ class Contest:
         bounds = body.least_error, self._bounds[1]
         return plan_of(self.problem, body, noise="shaped", bounds=bounds)
 
-    def _bounds_with(self, strategy: AnyStrategy) -> tuple[float, Spectrum | None]:
+    def _bounds_with(self, strategy: Choice) -> tuple[float, Spectrum | None]:
         """The bounds of the problem, or the better one that the search itself has proved."""
         least, spectrum = self._bounds
         return max(least, strategy.least_error or 0.0), spectrum

@@ -23,11 +23,9 @@ from lrm.plans.tolerances import tolerance_goals
 from lrm.privacy.budget import Noise
 from lrm.solvers import settings
 from lrm.solvers.bounds import Spectrum
-from lrm.strategies import AnyStrategy, Problem, Search, build_strategy, mechanism_for
+from lrm.strategies import Choice, Problem, Search, build_strategy, mechanism_for
 from lrm.strategies.certificate import certificate_seconds, least_error, spectrum_of
 from lrm.strategies.shaped import shaped_strategy
-from lrm.strategies.shaped_choice import ShapedChoice
-from lrm.strategies.shaped_tables import TablesChoice
 from lrm.workload import Workload
 
 AskedNoise = Literal["pure", "laplace", "gaussian"]
@@ -233,7 +231,7 @@ def _shaped(  # noqa: PLR0913, PLR0917 - what it is compared with
 
 def plan_of(  # noqa: PLR0913 - what a plan is made of
     problem: Problem,
-    strategy: AnyStrategy | ShapedChoice | TablesChoice,
+    strategy: Choice,
     *,
     noise: Noise = "laplace",
     max_records: int | None = None,
@@ -287,7 +285,7 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
 
 def _rounded(
     problem: Problem,
-    strategy: AnyStrategy | ShapedChoice | TablesChoice,
+    strategy: Choice,
     noise: Noise,
     max_records: int | None,
 ) -> tuple[Measured, Reconstruction]:
@@ -311,7 +309,7 @@ def _rounded(
 
 def _bounds(
     problem: Problem,
-    strategy: AnyStrategy | ShapedChoice | TablesChoice,
+    strategy: Choice,
     error: float,
     clock: Clock,
 ) -> tuple[float, Spectrum | None]:

@@ -18,7 +18,7 @@ from lrm.maps.products.combine import weigh_terms
 from lrm.plans.goals import Goals
 from lrm.solvers.products.reweigh import Reweighing
 from lrm.solvers.settings import Effort
-from lrm.strategies import AnyStrategy, Problem, Search
+from lrm.strategies import Choice, Problem, Search
 from lrm.strategies.base import ProductChoice, Strategy
 from lrm.strategies.best import (
     best_over_cells,
@@ -50,7 +50,7 @@ class Settled:
     """A strategy, the batch with the weights that it was found for, and those of the goals."""
 
     problem: Problem
-    strategy: AnyStrategy
+    strategy: Choice
     emphasis: Floats
 
     @property

@@ -12,12 +12,12 @@ from importlib import import_module
 from typing import Any
 
 from lrm.errors import UsageError
-from lrm.strategies.base import AnyStrategy, Problem, ProductChoice, Search, Strategy
+from lrm.strategies.base import Choice, Problem, ProductChoice, Search, Strategy
 
 __all__ = [
     "FOR_PRODUCTS",
     "MECHANISMS",
-    "AnyStrategy",
+    "Choice",
     "Problem",
     "ProductChoice",
     "Search",
@@ -51,14 +51,12 @@ def check_mechanism(name: str) -> None:
 
 def build_strategy(
     name: str, problem: Problem, search: Search, options: Mapping[str, Any]
-) -> AnyStrategy:
+) -> Choice:
     """Run the mechanism called ``name``."""
     return mechanism_for(name, problem, options)(problem, search, **options)
 
 
-def mechanism_for(
-    name: str, problem: Problem, options: Mapping[str, Any]
-) -> Callable[..., AnyStrategy]:
+def mechanism_for(name: str, problem: Problem, options: Mapping[str, Any]) -> Callable[..., Choice]:
     """The mechanism called ``name``; options that it does not have are refused."""
     check_mechanism(name)
     mechanism = _mechanism(name, listed=problem.is_listed)
@@ -70,14 +68,12 @@ def mechanism_for(
     return mechanism
 
 
-def _mechanism(name: str, *, listed: bool) -> Callable[..., AnyStrategy]:
+def _mechanism(name: str, *, listed: bool) -> Callable[..., Choice]:
     """The function of a mechanism; another one where cells are too many to be listed."""
     if name != "best" and not listed:
         products = import_module("lrm.strategies.products")
-        mechanism: Callable[..., AnyStrategy] = products.product_mechanism(name)
+        mechanism: Callable[..., Choice] = products.product_mechanism(name)
         return mechanism
     module, function = {**MECHANISMS, **FOR_PRODUCTS}[name].split(":")
-    listing: Callable[..., AnyStrategy] = getattr(
-        import_module(f"lrm.strategies.{module}"), function
-    )
+    listing: Callable[..., Choice] = getattr(import_module(f"lrm.strategies.{module}"), function)
     return listing

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -276,19 +277,13 @@ class SearchRecord:
 
 
 @dataclass(frozen=True, eq=False)
-class Strategy:
-    """The queries L that a mechanism would measure, in real numbers.
+class Choice(ABC):
+    """What a mechanism would measure, in real numbers.
 
     Parameters
     ----------
     mechanism
         Its name, as the command line spells it.
-    cell_map
-        How the cells of the workload are merged before they are measured.
-    matrix
-        L, r × merged cells.
-    reconstruction
-        B, where it is not the least-squares one ``W·L⁺``.
     exact
         False where ``W = B·L`` is meant to hold only approximately.
     least_error
@@ -297,29 +292,56 @@ class Strategy:
         Options and results of the mechanism as plain values, for people and for files.
     record
         How it was found, where several candidates were tried.
-    queries
-        The workload over the merged cells, where ``cell_map`` is not the problem's own.
     """
 
     mechanism: str
-    cell_map: CellMap
-    matrix: LinearMap
-    reconstruction: LinearMap | None = None
+    _: KW_ONLY
     exact: bool = True
     least_error: float | None = None
     facts: dict[str, Any] = field(default_factory=dict)
     record: SearchRecord | None = None
-    queries: LinearMap | None = None
 
     @property
     def details(self) -> dict[str, Any]:
         """Plain facts about how it was found, which nothing is decided by."""
         return {**self.facts, **(self.record.details() if self.record else {})}
 
+    @property
+    def is_simulated(self) -> bool:
+        """Whether its error is an estimate."""
+        return False
+
+    @abstractmethod
     def rounded(
         self, problem: Problem, noise: Noise, max_records: int | None
     ) -> tuple[Measured, Reconstruction]:
         """The integers that will be measured, and the reconstruction."""
+
+
+@dataclass(frozen=True, eq=False)
+class Strategy(Choice):
+    """Queries L over a list of cells.
+
+    Parameters
+    ----------
+    cell_map
+        How the cells of the workload are merged before they are measured.
+    matrix
+        L, r × merged cells.
+    reconstruction
+        B, where it is not the least-squares one ``W·L⁺``.
+    queries
+        The workload over the merged cells, where ``cell_map`` is not the problem's own.
+    """
+
+    cell_map: CellMap
+    matrix: LinearMap
+    reconstruction: LinearMap | None = None
+    queries: LinearMap | None = None
+
+    def rounded(
+        self, problem: Problem, noise: Noise, max_records: int | None
+    ) -> tuple[Measured, Reconstruction]:
         queries = problem.queries_for(self)
         final = quantise(
             self.matrix,
@@ -336,33 +358,14 @@ class Strategy:
 
 
 @dataclass(frozen=True, eq=False)
-class ProductChoice:
-    """Marginals (for Laplace noise) or residuals (Gaussian) over products of attributes.
+class ProductChoice(Choice):
+    """Marginals (for Laplace noise) or residuals (Gaussian) over products of attributes."""
 
-    Parameters
-    ----------
-    mechanism, least_error, facts, record
-        As in `Strategy`.
-    found
-        What a mechanism would measure, in real numbers.
-    """
-
-    mechanism: str
     found: ProductStrategy | GaussianGroups
-    least_error: float | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
-    record: SearchRecord | None = None
-    exact: bool = True
-
-    @property
-    def details(self) -> dict[str, Any]:
-        """Plain facts about how it was found, which nothing is decided by."""
-        return {**self.facts, **(self.record.details() if self.record else {})}
 
     def rounded(
         self, problem: Problem, noise: Noise, max_records: int | None
     ) -> tuple[Measured, Reconstruction]:
-        """The integers that will be measured, and the reconstruction."""
         del noise  # that of ``found``
         assert problem.products is not None  # noqa: S101 - made for such a problem
         if isinstance(self.found, GaussianGroups):
@@ -370,6 +373,3 @@ class ProductChoice:
         else:
             way_back = round_products(problem.products, self.found, max_records)
         return way_back.measured, way_back
-
-
-AnyStrategy = Strategy | ProductChoice

@@ -21,7 +21,7 @@ from lrm.solvers.race import Candidate, Race
 from lrm.solvers.settings import Effort
 from lrm.solvers.starts import disjoint_groups, extreme_columns, weighted_groups
 from lrm.strategies.base import (
-    AnyStrategy,
+    Choice,
     Problem,
     ProductChoice,
     Search,
@@ -60,7 +60,7 @@ DENSE_ENTRIES = 3e7
 """Rank × merged cells up to which the solvers run: they hold several arrays of that size."""
 
 
-def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> AnyStrategy:
+def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Choice:
     """Search for the strategy of least error, from every start that a baseline offers.
 
     The decision, from top to bottom::
@@ -107,7 +107,7 @@ def best_over_products(problem: Problem, search: Search, effort: Effort) -> Prod
 
 def best_over_cells(
     problem: Problem, search: Search, effort: Effort, product_choice: ProductChoice | None
-) -> AnyStrategy:
+) -> Choice:
     """The best over a list of cells, or the one over products: the second half of `best`."""
     if product_choice is None:
         return _best_listed(problem, search, effort, {})
@@ -175,9 +175,9 @@ def _over_all_cells(strategy: Strategy, flat: Problem, reduction: Reduction) -> 
     return replace(strategy, cell_map=cell_map, queries=queries)
 
 
-def _least(product_choice: ProductChoice, listed: Sequence[Strategy], bound: float) -> AnyStrategy:
+def _least(product_choice: ProductChoice, listed: Sequence[Strategy], bound: float) -> Choice:
     """The strategy of least error, with the candidates of all and the best of their bounds."""
-    every: list[AnyStrategy] = [product_choice, *listed]
+    every: list[Choice] = [product_choice, *listed]
     # At the same error a list of cells wins: its integers are finer than those of products.
     best = min(
         every, key=lambda contender: _error(contender) * (1 + TIE * (contender is product_choice))
@@ -192,7 +192,7 @@ def _least(product_choice: ProductChoice, listed: Sequence[Strategy], bound: flo
     return replace(best, record=record, least_error=bound)
 
 
-def _error(strategy: AnyStrategy) -> float:
+def _error(strategy: Choice) -> float:
     """The error that a search states for its strategy."""
     return np.inf if strategy.record is None else strategy.record.error
 

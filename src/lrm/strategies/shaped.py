@@ -25,6 +25,7 @@ from lrm.maps.linear import Floats
 from lrm.maps.products.values import merge_values
 from lrm.privacy.bodies.tables import Tables
 from lrm.solvers.hulls import Hull
+from lrm.solvers.race import Candidate
 from lrm.solvers.settings import Effort
 from lrm.strategies.base import Problem, Search
 from lrm.strategies.best import has_few_cells
@@ -98,11 +99,9 @@ def shaped_strategy(
     if best is None or not best.error < WORTH * laplace_error:
         return None
     bound = max(candidate.least_error for candidate in tried)
-    names = [
-        {"name": _name(candidate), "error": candidate.error, "iterations": 0} for candidate in tried
-    ]
-    details = {"winner": _name(best), "candidates": names, "effort": effort, "interrupted": False}
-    return replace(best, details=details, least_error=min(bound, best.error))
+    candidates = [Candidate(_name(candidate), candidate.error, 0) for candidate in tried]
+    record = search.record(_name(best), candidates, effort)
+    return replace(best, record=record, least_error=min(bound, best.error))
 
 
 def _preference(candidate: ShapedChoice) -> float:

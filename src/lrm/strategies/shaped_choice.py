@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,7 +16,7 @@ from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.privacy.budget import Noise
 from lrm.solvers.hulls import MARGINS, Hull, verified_body
-from lrm.strategies.base import Problem
+from lrm.strategies.base import Choice, Problem
 from lrm.strategies.shaped_tables import (
     CubeSides,
     TableGroups,
@@ -26,7 +25,7 @@ from lrm.strategies.split_hulls import Split, split_body
 
 
 @dataclass(frozen=True, eq=False)
-class ShapedChoice:
+class ShapedChoice(Choice):
     """Rows to measure and a body for their noise, in real numbers.
 
     Parameters
@@ -46,16 +45,13 @@ class ShapedChoice:
         A number that it is not below for any noise that is added; 0 where none is known.
     """
 
-    mechanism: str
     cell_map: CellMap
     queries: LinearMap
     rows: Floats
     shape: TableGroups | CubeSides | Hull | Split
     error: float
-    exact: bool = True
     replaced: bool = False
-    least_error: float = 0.0
-    details: dict[str, Any] = field(default_factory=dict)
+    least_error: float = field(default=0.0, kw_only=True)
 
     @classmethod
     def of(
@@ -74,13 +70,11 @@ class ShapedChoice:
 
     @property
     def is_simulated(self) -> bool:
-        """Whether the error is an estimate."""
         return isinstance(self.shape, Split)
 
     def rounded(
         self, problem: Problem, noise: Noise, max_records: int | None
     ) -> tuple[Measured, Reconstruction]:
-        """The integers that will be measured, with their body, and how answers follow."""
         del problem, noise
         measured = self._measured(max_records)
         return measured, measured.reconstruct(self.queries)

@@ -14,7 +14,6 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import scipy.linalg as la
@@ -37,7 +36,8 @@ from lrm.privacy.bodies.shared import SharedTables, shared_attributes
 from lrm.privacy.bodies.sums import WHOLE, Groups
 from lrm.privacy.bodies.tables import Tables
 from lrm.privacy.budget import Noise
-from lrm.strategies.base import Problem, Search
+from lrm.solvers.race import Candidate
+from lrm.strategies.base import Choice, Problem, Search
 
 Attributes = tuple[int, ...]
 
@@ -247,18 +247,14 @@ class GroupErrors:
 
 
 @dataclass(frozen=True, eq=False)
-class TablesChoice:
+class TablesChoice(Choice):
     """Tables of attributes, and a body for their noise; members as in `ShapedChoice`."""
 
-    mechanism: str
     labels: tuple[NDArray[np.int64], ...]
     tables: tuple[Attributes, ...]
     shape: TableGroups
     error: float
-    exact: bool = True
-    is_simulated: bool = False
-    least_error: float = 0.0
-    details: dict[str, Any] = field(default_factory=dict)
+    least_error: float = field(default=0.0, kw_only=True)
 
     @property
     def is_one_way(self) -> bool:
@@ -268,7 +264,6 @@ class TablesChoice:
     def rounded(
         self, problem: Problem, noise: Noise, max_records: int | None
     ) -> tuple[Measured, Reconstruction]:
-        """The integers that will be measured, with their body, and how answers follow."""
         del noise
         bits = min(30, most_bits(max_records or DEFAULT_MAX_RECORDS))
         measured = Measured.of_tables(self.labels, self.tables, bits, self.shape.body(1 << bits))
@@ -308,14 +303,9 @@ def tables_strategy(
     best = groups.best(search)
     if best is None or not best.error < worth * laplace_error:
         return None
-    details = {
-        "winner": "tables",
-        "candidates": [{"name": "tables", "error": best.error, "iterations": 0}],
-        "effort": "quick",
-        "interrupted": False,
-    }
+    record = search.record("tables", [Candidate("tables", best.error, 0)], "quick")
     ordered_tables = tuple(groups.tables[i] for i in best.order)
-    return TablesChoice("best", labels, ordered_tables, best.shape, best.error, details=details)
+    return TablesChoice("best", labels, ordered_tables, best.shape, best.error, record=record)
 
 
 def _largest_sets(batch: ProductBatch, sizes: Sequence[int]) -> list[Attributes]:
