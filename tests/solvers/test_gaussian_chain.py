@@ -9,7 +9,7 @@ import lrm
 from lrm.clock import Clock
 from lrm.errors import StopSolver
 from lrm.solvers.gaussian import nuclear_bound, optimise_gaussian
-from lrm.solvers.gaussian_chain import find_chain, optimise_chain, optimise_gaussian_gram
+from lrm.solvers.gaussian_chain import find_chain, optimise_chain
 from lrm.strategies.base import Problem, Search
 from lrm.strategies.best import has_fast_optimum
 from lrm.workload import families
@@ -54,7 +54,7 @@ def test_chains_reach_the_certificate_that_the_dense_solver_reaches(R):
 @pytest.mark.parametrize("family", [families.prefix, families.all_ranges])
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-5])
 def test_prefix_sums_and_all_ranges(family, n, tolerance):
-    found = optimise_gaussian_gram(family(n).queries.gram(), tolerance=tolerance)
+    found = optimise_chain(find_chain(family(n).queries.gram()), tolerance=tolerance)
     assert found.converged
     assert found.lower <= found.upper <= (1 + tolerance) * found.lower * (1 + 1e-9)
 
@@ -86,7 +86,7 @@ def test_nothing_else_is_a_chain(gram):
 
 
 def test_orthogonal_cells_are_a_chain_of_their_own():
-    found = optimise_gaussian_gram(np.diag([1.0, 4.0, 9.0]))
+    found = optimise_chain(find_chain(np.diag([1.0, 4.0, 9.0])))
     assert found.upper == pytest.approx(14.0, rel=1e-6)
 
 

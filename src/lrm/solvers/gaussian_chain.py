@@ -8,10 +8,11 @@ See ``docs/explanation/gaussian.md``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, eigh, eigh_tridiagonal, lapack
+from scipy.linalg import eigh_tridiagonal, lapack
 
 from lrm.clock import UNLIMITED, Clock
 from lrm.solvers.gaussian import (
@@ -149,38 +150,31 @@ def optimise_chain(
 
 
 def optimise_gaussian_gram(
-    gram: Matrix,
+    gram: Matrix | None,
+    rows: Callable[[], Matrix],
     *,
     tolerance: float = 1e-3,
     max_rounds: int = 1000,
     clock: Clock = UNLIMITED,
 ) -> GaussianResult:
-    """Solve ``optimise_gaussian`` from ``G = WᵀW`` alone, for workloads too tall to write.
+    """Solve ``optimise_gaussian`` by way of ``G = WᵀW`` where that is a chain's.
 
-    Nothing but G matters for L, for the error and for the bound. B belongs to a factor R with
-    ``G = RᵀR``; the reconstruction of W itself is ``W·L⁺``. Cost: O(n²) in all where G has a
-    tridiagonal inverse (prefix sums, all ranges), else O(n³) more.
+    Else the program is solved for ``rows``: W, or any other matrix with this Gram.
 
     Examples
     --------
     >>> n = np.arange(8)
     >>> ranges = (np.minimum.outer(n, n) + 1.0) * (8 - np.maximum.outer(n, n))
-    >>> found = optimise_gaussian_gram(ranges)
+    >>> found = optimise_gaussian_gram(ranges, lambda: np.linalg.cholesky(ranges).T)
     >>> bool(found.upper <= 1.001 * found.lower)
     True
     """
-    chain = find_chain(gram)
+    chain = None if gram is None else find_chain(gram)
     if chain is not None:
         optimum = optimise_chain(chain, tolerance=tolerance, max_rounds=max_rounds, clock=clock)
         if optimum.converged or clock.must_end():
             return optimum
-    try:
-        factor = cholesky(gram, check_finite=False)
-    except LinAlgError:
-        values, basis = eigh(gram, check_finite=False)
-        significant = values > values[-1] * gram.shape[0] * EPS
-        factor = np.sqrt(np.maximum(values, 0.0) * significant)[:, np.newaxis] * basis.T
-    return optimise_gaussian(factor, tolerance=tolerance, max_rounds=max_rounds, clock=clock)
+    return optimise_gaussian(rows(), tolerance=tolerance, max_rounds=max_rounds, clock=clock)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -15,8 +15,7 @@ from lrm.maps.products.values import Reduction, merge_values
 from lrm.solvers import settings
 from lrm.solvers.families import from_start, polish
 from lrm.solvers.families import search as search_strategy
-from lrm.solvers.gaussian import GaussianResult, optimise_gaussian
-from lrm.solvers.gaussian_chain import find_chain, optimise_chain
+from lrm.solvers.gaussian_chain import optimise_gaussian_gram
 from lrm.solvers.race import Candidate, Race
 from lrm.solvers.settings import Effort
 from lrm.solvers.starts import disjoint_groups, extreme_columns, weighted_groups
@@ -311,7 +310,12 @@ def has_fast_optimum(problem: Problem, search: Search, effort: str) -> bool:
 
 def best_gaussian(problem: Problem, search: Search, effort: str) -> Strategy:
     """Minimise ``‖B‖²`` with every column of L in the unit L2 ball, to a certified ratio."""
-    optimum = _optimise(problem, search, settings.GAUSSIAN_TOLERANCES[effort])
+    optimum = optimise_gaussian_gram(
+        _exact_gram(problem),
+        lambda: problem.reduced,
+        tolerance=settings.GAUSSIAN_TOLERANCES[effort],
+        clock=search.clock,
+    )
     candidate = Candidate("L2 optimum", optimum.upper, optimum.rounds)
     record = search.record("L2 optimum", [candidate], effort, converged=optimum.converged)
     return Strategy(
@@ -321,16 +325,6 @@ def best_gaussian(problem: Problem, search: Search, effort: str) -> Strategy:
         least_error=optimum.lower,
         record=record,
     )
-
-
-def _optimise(problem: Problem, search: Search, tolerance: float) -> GaussianResult:
-    gram = _exact_gram(problem)
-    chain = None if gram is None else find_chain(gram)
-    if chain is not None:
-        chain_optimum = optimise_chain(chain, tolerance=tolerance, clock=search.clock)
-        if chain_optimum.converged or search.clock.must_end():
-            return chain_optimum
-    return optimise_gaussian(problem.reduced, tolerance=tolerance, clock=search.clock)
 
 
 def _exact_gram(problem: Problem) -> Floats | None:

@@ -15,10 +15,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lrm.exact.cells import reduce_rows
 from lrm.exact.products.quadratic import PairGram, Quadratic
 from lrm.maps.linear import LinearMap
 from lrm.maps.products.batch import ProductBatch
@@ -163,9 +165,9 @@ def _alone(factor: LinearMap) -> float:
     """
     if factor.shape[1] > MOST_VALUES or not factor.gram().any():
         return 0.0
-    return optimise_gaussian_gram(
-        factor.gram(), tolerance=0.01, max_rounds=settings.BOUND_ROUNDS
-    ).lower
+    rows = partial(reduce_rows, factor)
+    rounds = settings.BOUND_ROUNDS
+    return optimise_gaussian_gram(factor.gram(), rows, tolerance=0.01, max_rounds=rounds).lower
 
 
 def _root_sum(gram: Floats) -> float:

@@ -6,7 +6,7 @@ See ``docs/explanation/products.md``.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,13 +98,8 @@ class GroupSearch:
             identity_basis(n) if n <= 2 else basis
             for n, basis in zip(self.quadratic.sizes, (*other.bases, *self.plain[-2:]), strict=True)
         ]
-        with contextlib.suppress(StopSolver):
-            search = self._search(fixed)
-            try:
-                search.climb(search.descend(sets, np.ones(len(sets))), self.effort.steps)
-            finally:
-                if search.best is not None:
-                    self.offer(search.best, fixed)
+        with contextlib.suppress(StopSolver), self._searching(fixed) as search:
+            search.climb(search.descend(sets, np.ones(len(sets))), self.effort.steps)
 
     def go_on(self, effort: GroupEffort, clock: Clock) -> None:
         """Search from the best so far, with other effort."""
@@ -130,13 +125,19 @@ class GroupSearch:
         self.family, self.bases = family, tuple(bases)
         return True
 
-    def _search(self, bases: Sequence[Basis]) -> SetSearch:
-        return SetSearch(Point.at(self.quadratic, bases), self.rng, self.clock)
+    @contextlib.contextmanager
+    def _searching(self, bases: Sequence[Basis]) -> Iterator[SetSearch]:
+        """A search at fixed bases, whose best is offered however it ends."""
+        search = SetSearch(Point.at(self.quadratic, bases), self.rng, self.clock)
+        try:
+            yield search
+        finally:
+            if search.best is not None:
+                self.offer(search.best, bases)
 
     def _sets_at(self, bases: Sequence[Basis], *, climbs: int, randoms: int) -> Family:
         """The best family at fixed bases, from all kinds of starts."""
-        search = self._search(bases)
-        try:
+        with self._searching(bases) as search:
             candidates = [search.descend(s, np.ones(len(s))) for s in search.starts()]
             if len(search.maximal) > 1 and not search.large:
                 sampled = (search.random_start() for _ in range(randoms))
@@ -144,9 +145,6 @@ class GroupSearch:
             candidates.sort(key=lambda family: family.value)
             for family in candidates[:climbs]:
                 search.climb(family, self.effort.steps)
-        finally:
-            if search.best is not None:
-                self.offer(search.best, bases)
         assert search.best is not None  # noqa: S101 - starts are never empty
         return search.best
 
@@ -192,11 +190,10 @@ class GroupSearch:
             for i in self.needy:
                 n = self.quadratic.sizes[i]
                 bases[i] = Basis(self.rng.random((max(1, min(rows, n // 2)), n)))
-            search = self._search(bases)
+            search = SetSearch(Point.at(self.quadratic, bases), self.rng, self.clock)
             if search.huge:
                 return
-            family = search.descend(search.whole, np.ones(1))
-            family, _ = self._joint(family, bases)
+            family, _ = self._joint(search.descend(search.whole, np.ones(1)), bases)
             if family.value > self.value + np.log(4.0):
                 return
 
@@ -225,12 +222,8 @@ class GroupSearch:
         """Sets at the best bases, then bases at the best sets, until nothing gains."""
         for _ in range(6):
             before = self.value
-            search = self._search(self.bases)
-            try:
+            with self._searching(self.bases) as search:
                 search.climb(search.offer(self.family), self.effort.steps)
-            finally:
-                if search.best is not None:
-                    self.offer(search.best, self.bases)
             self._joint(self.family, self.bases)
             if self.value > before - MOVE_GAIN:
                 break
@@ -251,21 +244,17 @@ class GroupSearch:
                 self._exchange()
                 exchanges = 0 if self.value < middle - MOVE_GAIN else exchanges + 1
             misses = 0 if self.value < before - MOVE_GAIN else misses + 10
-        search = self._search(self.bases)
-        self.offer(search.descend(self.family.sets, self.family.weights, rough=False), self.bases)
+        with self._searching(self.bases) as search:
+            search.descend(self.family.sets, self.family.weights, rough=False)
         self._joint(self.family, self.bases, 300)
 
     def _kick(self, count: int) -> None:
-        search = self._search(self.bases)
-        search.offer(self.family)
-        try:
+        before = self.value
+        with self._searching(self.bases) as search:
+            search.offer(self.family)
             for _ in range(count):
-                assert search.best is not None  # noqa: S101 - offered above
-                search.kick(search.best, 20)
-        finally:
-            assert search.best is not None  # noqa: S101
-            gained = self.offer(search.best, self.bases)
-        if gained:
+                search.kick(search.best or self.family, 20)
+        if self.value < before:
             self._joint(self.family, self.bases, 60)
 
     def _exchange(self) -> None:
