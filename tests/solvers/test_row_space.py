@@ -10,9 +10,8 @@ import pytest
 from lrm.clock import Clock
 from lrm.errors import StopSolver
 from lrm.solvers import descents
-from lrm.solvers.descents import optimise_row_space, row_space_error
+from lrm.solvers.descents import optimise_row_space, rotation, row_space_error
 from lrm.solvers.exact import factorise
-from lrm.solvers.starts import rotation
 
 W = np.random.default_rng(0).standard_normal((4, 150))
 

@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrm.solvers.starts import extreme_columns, rotation
+from lrm.solvers.descents import rotation
+from lrm.solvers.own_rows import extreme_columns
 
 
 @given(st.integers(1, 5), st.integers(0, 5), st.integers(0, 9))

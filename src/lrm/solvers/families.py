@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from lrm.clock import UNLIMITED, Clock, work_of
 from lrm.errors import StopSolver
 from lrm.solvers import settings
-from lrm.solvers.descents import general_stages, optimise_row_space
+from lrm.solvers.descents import general_stages, optimise_row_space, rotation
 from lrm.solvers.exact import ExactPair, checked_pair
 from lrm.solvers.extra_rows import ExtraRows, assemble, optimise_extra_rows, round_work
 from lrm.solvers.race import Family, Race, Stage
-from lrm.solvers.starts import rotation
 
 Matrix = NDArray[np.float64]
 NO_STARTS: Mapping[str, Matrix] = MappingProxyType({})

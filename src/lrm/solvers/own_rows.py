@@ -1,9 +1,9 @@
-"""The queries themselves with weights, and what each cell has left: for few queries of many cells.
+"""Strategies that a batch itself suggests: its queries with weights, and its extreme columns.
 
-Problem: choose weights c > 0 of the rows of W (m × n) with ``|W|ᵀc ≤ 1``. Measuring the
-weighted rows alone has the error ``Σ 1/c_i²``; that is a convex program. A cell whose column is
-not full can be measured besides, with the weight ``d = 1 − |W|ᵀc`` that costs nothing. With
-``N = W·diag(d)⁻²·Wᵀ`` and ``C = diag(c)``, least squares then have the error
+For few queries of many cells: choose weights c > 0 of the rows of W (m × n) with ``|W|ᵀc ≤ 1``.
+Measuring the weighted rows alone has the error ``Σ 1/c_i²``; that is a convex program. A cell whose
+column is not full can be measured besides, with the weight ``d = 1 − |W|ᵀc`` that costs nothing.
+With ``N = W·diag(d)⁻²·Wᵀ`` and ``C = diag(c)``, least squares then have the error
 
     tr (C² + N⁻¹)⁻¹ = Σ 1/c_i² − tr C⁻²·(N + C⁻²)⁻¹·C⁻²,
 
@@ -17,17 +17,19 @@ See ``docs/explanation/best.md``.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.linalg import lapack
-from scipy.optimize import minimize_scalar
+from scipy.linalg import LinAlgError, cho_solve, cholesky, lapack
+from scipy.optimize import linprog, minimize_scalar
 
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver
+from lrm.maps.linear import TINY
 from lrm.solvers import settings
 from lrm.solvers.quasi_newton import descend
 
@@ -58,60 +60,43 @@ def optimise_own_rows(W: sp.csr_array, *, clock: Clock = UNLIMITED) -> OwnRows:
     >>> round(optimise_own_rows(W).error, 2)  # noise on data has 24, noise on results 8
     7.21
     """
-    sizes = abs(W)
-    run = _Run(clock)
-    weights = run.weigh(sizes)
-    fullest = float((sizes.T @ weights).max())
-    weights /= fullest
-    run.line(W, sizes, weights)
-    rows = run.share * weights
-    return OwnRows(1.0 - sizes.T @ rows, rows, run.error, run.rounds)
+    sizes, rounds, best = abs(W), 0, (np.inf, 0.0)
 
+    def report() -> None:
+        nonlocal rounds
+        rounds += 1
+        clock.tick(Step("own rows", rounds, best[0]))
 
-class _Run:
-    """Rounds so far, and the best share of the rows."""
+    z = np.zeros(W.shape[0])
+    for power in settings.OWN_ROWS_POWERS:
+        descent = descend(
+            partial(_rows_error, sizes=sizes, power=power),
+            z,
+            on_round=lambda *_: report(),
+            tolerance=1e-5,
+            max_rounds=100,
+        )
+        z = descent.point
+        if descent.interrupted:
+            break
+    weights = np.exp(z - z.max())
+    weights /= float((sizes.T @ weights).max())
+    used = sizes.T @ weights
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock, self.rounds = clock, 0
-        self.error, self.share = np.inf, 0.0
+    def value(share: float) -> float:
+        nonlocal best
+        error = _joint_error(W, share * weights, 1.0 - share * used)
+        best = min(best, (error, share))
+        report()
+        return error
 
-    def _report(self) -> None:
-        self.rounds += 1
-        self._clock.tick(Step("own rows", self.rounds, self.error))
-
-    def weigh(self, sizes: sp.csr_array) -> Matrix:
-        """Weights of the rows alone, up to a factor."""
-        z = np.zeros(sizes.shape[0])
-        for power in settings.OWN_ROWS_POWERS:
-            descent = descend(
-                partial(_rows_error, sizes=sizes, power=power),
-                z,
-                on_round=lambda *_: self._report(),
-                tolerance=1e-5,
-                max_rounds=100,
-            )
-            z = descent.point
-            if descent.interrupted:
-                break
-        return np.asarray(np.exp(z - z.max()), dtype=np.float64)
-
-    def line(self, W: sp.csr_array, sizes: sp.csr_array, weights: Matrix) -> None:
-        """The best common factor of weights that fill the fullest column."""
-        used = sizes.T @ weights
-
-        def value(share: float) -> float:
-            error = _joint_error(W, share * weights, 1.0 - share * used)
-            if error < self.error:
-                self.error, self.share = error, share
-            self._report()
-            return error
-
-        most = 1.0 - 1e-3  # full column rank, so that rounding loses nothing
-        try:
-            value(most)
-            minimize_scalar(value, bounds=(0.0, most), method="bounded", options={"xatol": 0.01})
-        except StopSolver:
-            pass
+    most = 1.0 - 1e-3  # full column rank, so that rounding loses nothing
+    with suppress(StopSolver):
+        value(most)
+        minimize_scalar(value, bounds=(0.0, most), method="bounded", options={"xatol": 0.01})
+    error, share = best
+    rows = share * weights
+    return OwnRows(1.0 - sizes.T @ rows, rows, error, rounds)
 
 
 def _rows_error(z: Matrix, *, sizes: sp.csr_array, power: float) -> tuple[float, Matrix]:
@@ -145,3 +130,107 @@ def _joint_error(W: sp.csr_array, rows: Matrix, cells: Matrix) -> float:
         return np.inf
     diagonal = np.diag(lapack.dpotri(low, lower=1, overwrite_c=1)[0])
     return float(np.sum(inverse * (1.0 - inverse * diagonal)))
+
+
+def extreme_columns(W: Matrix) -> Matrix:
+    """Return the strategy that measures only the corners of the hull of ±columns of W.
+
+    A column ``w = Σ λ·(other columns)`` with ``Σ|λ| ≤ 1`` needs no row of its own: its column of
+    L is λ. One linear program a column: milliseconds each, for ranks of about ten.
+
+    Examples
+    --------
+    >>> extreme_columns(np.array([[2.0, 0.0, 1.0], [0.0, 2.0, 0.5]])).tolist()
+    [[1.0, 0.0, 0.5], [0.0, 1.0, 0.25]]
+    """
+    n = W.shape[1]
+    corner, inside = np.ones(n, dtype=bool), {}
+    for column in range(n):
+        other_columns = np.flatnonzero(corner & (np.arange(n) != column))
+        if not len(other_columns):
+            break
+        both = np.hstack([W[:, other_columns], -W[:, other_columns]])
+        solution = linprog(
+            np.ones(2 * len(other_columns)), A_eq=both, b_eq=W[:, column], method="highs"
+        )
+        if solution.status == 0 and solution.fun <= 1.0:
+            corner[column] = False
+            inside[column] = (
+                other_columns,
+                solution.x[: len(other_columns)] - solution.x[len(other_columns) :],
+            )
+    strategy = np.eye(n)
+    for column, (other_columns, shares) in reversed(inside.items()):
+        # Later ones first: an earlier column may lean on a corner that was then found inside.
+        strategy[:, column] = strategy[:, other_columns] @ shares
+    return strategy[corner]
+
+
+def disjoint_groups(rows: Matrix) -> NDArray[np.int64]:
+    """The group of each row: one after the other, as long as no two share a cell.
+
+    The rows of one ``GROUP BY`` are such a group: together their sensitivity is that of one row.
+
+    Examples
+    --------
+    >>> disjoint_groups(np.array([[1, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 1]])).tolist()
+    [0, 0, 1, 1]
+    """
+    group, number = np.zeros(len(rows), dtype=np.int64), 0
+    covered = np.zeros(rows.shape[1], dtype=bool)
+    for i, touched in enumerate(rows != 0):
+        if (covered & touched).any():
+            number, covered = number + 1, np.zeros_like(covered)
+        group[i] = number
+        covered |= touched
+    return group
+
+
+def weighted_groups(
+    W: Matrix, rows: Matrix, group: NDArray[np.int64], clock: Clock = UNLIMITED
+) -> Matrix | None:
+    """Rows that span those of W (k x n), each group of them with its best weight.
+
+    Minimises ``log tr(W·(Σ c_g²·A_gᵀA_g)⁺·Wᵀ) + 2·log max_j Σ c_g·|A_g|_j`` over the weights
+    c, by a quasi-Newton descent over their logarithms with a power mean for the maximum. None where
+    the rows do not span those of W. Cost: O(rows·k² + rows·n) per round.
+    """
+    size = np.abs(rows).max(axis=1)
+    A, group = rows[size > 0] / size[size > 0, np.newaxis], group[size > 0]
+    basis = np.linalg.qr(W.T)[0]
+    C, R, sizes = A @ basis, W @ basis, np.abs(A)
+    power = 60.0  # of the mean that stands in for the largest column
+
+    def error(logs: Matrix) -> tuple[float, Matrix]:
+        # The error does not depend on the scale of all weights; a long step must not overflow.
+        c = np.exp(logs - logs.max())[group]
+        gram = (C * (c * c)[:, np.newaxis]).T @ C
+        gram[np.diag_indices_from(gram)] += 1e-12 * np.trace(gram) / len(gram)
+        try:
+            low = cholesky(gram, lower=True, check_finite=False), True
+        except LinAlgError:
+            return np.inf, np.zeros_like(logs)
+        S = cho_solve(low, R.T, check_finite=False)
+        trace = float(np.vdot(S, R.T))
+        loads = c @ sizes
+        top = float(loads.max())
+        shares = (loads / top) ** power
+        total = float(shares.sum())
+        by_row = -2.0 * c * c * np.square(C @ S).sum(axis=1) / trace
+        by_row += 2.0 * c * (sizes @ (shares / np.maximum(loads, TINY))) / total
+        value = np.log(trace) + 2.0 * (np.log(top) + np.log(total) / power)
+        return float(value), np.bincount(group, by_row, minlength=len(logs)).astype(np.float64)
+
+    descent = descend(
+        error,
+        # Groups of rows of large weights are measured better: c ∝ s^⅔ where all share a cell.
+        np.log(np.bincount(group, size[size > 0]) / np.bincount(group)) * (2 / 3),
+        on_round=lambda i, _: clock.tick(Step("own rows", i, np.inf)),
+        tolerance=1e-4,
+        max_rounds=200,
+    )
+    if not np.isfinite(descent.value):
+        return None
+    weights = np.exp(descent.point - descent.point.max())
+    is_alive = weights[group] > 1e-3
+    return np.asarray(A[is_alive] * weights[group][is_alive, np.newaxis])

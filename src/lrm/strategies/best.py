@@ -16,9 +16,9 @@ from lrm.solvers import settings
 from lrm.solvers.families import from_start, polish
 from lrm.solvers.families import search as search_strategy
 from lrm.solvers.gaussian_chain import optimise_gaussian_gram
+from lrm.solvers.own_rows import disjoint_groups, extreme_columns, weighted_groups
 from lrm.solvers.race import Candidate, Race
 from lrm.solvers.settings import Effort
-from lrm.solvers.starts import disjoint_groups, extreme_columns, weighted_groups
 from lrm.strategies.base import (
     Choice,
     Problem,

@@ -34,6 +34,7 @@ from lrm.strategies.shaped_choice import ShapedChoice
 from lrm.strategies.shaped_hulls import MOST_RANK, hull_candidates, replaced_candidates
 from lrm.strategies.shaped_tables import (
     MOST_TABLE_CELLS,
+    WORTH,
     CubeSides,
     GroupErrors,
     TableGroups,
@@ -51,9 +52,6 @@ MOST_ENTRIES = 4e7
 
 MOST_PER_RANK = 4
 """Rows of tables per dimension of what they span: all are measured, and more are never worth it."""
-
-WORTH = 0.998
-"""A body must have an error below this share of that of Laplace noise."""
 
 PATTERNS = 0.985
 """Errors of yes/no patterns count for this share: at ε = 1 their lattice saves 5 % for two counts

@@ -41,6 +41,9 @@ from lrm.strategies.base import Choice, Problem, Search
 
 Attributes = tuple[int, ...]
 
+WORTH = 0.998
+"""A body must have an error below this share of that of Laplace noise."""
+
 LISTED_PARTITIONS = 6
 """Tables up to which all partitions into groups are tried."""
 
@@ -273,9 +276,7 @@ class TablesChoice(Choice):
         return measured, reconstruction
 
 
-def tables_strategy(
-    problem: Problem, search: Search, laplace_error: float, worth: float = 0.998
-) -> TablesChoice | None:
+def tables_strategy(problem: Problem, search: Search, laplace_error: float) -> TablesChoice | None:
     """Tables for a batch over a product of any size; None where Laplace noise is as good.
 
     Parameters
@@ -284,8 +285,6 @@ def tables_strategy(
         The workload, and the search settings.
     laplace_error
         Half of the expected total squared error at ε = 1 of the best Laplace strategy.
-    worth
-        The error must be below this share of it.
     """
     batch = problem.products
     if batch is None or batch.choice.size > MOST_CHOICES:
@@ -301,7 +300,7 @@ def tables_strategy(
     weighted = rows * np.repeat(batch.weights, batch.term_queries)[:, None]
     groups = _TableSearch(np.asarray(np.linalg.qr(weighted, mode="r")), tables, sizes)
     best = groups.best(search)
-    if best is None or not best.error < worth * laplace_error:
+    if best is None or not best.error < WORTH * laplace_error:
         return None
     record = search.record("tables", [Candidate("tables", best.error, 0)], "quick")
     ordered_tables = tuple(groups.tables[i] for i in best.order)

@@ -209,7 +209,7 @@ class SetSearch:
             theta[moves.removed[some, column], np.flatnonzero(some)] = 0.0
         rounds = 25 if len(family.sets) <= 20 else 8
         self._clock.spend(settle_work(len(self.asked), len(family.sets), len(moves), rounds))
-        return score_families(self.point, family.sets, theta, moves.added, moves.weight, rounds)[0]
+        return score_families(self.point, family.sets, theta, moves.added, moves.weight, rounds)
 
     def _apply(self, family: Family, moves: Moves, move_numbers: list[int]) -> Family:
         """Make the chosen moves together, and descend."""

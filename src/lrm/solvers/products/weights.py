@@ -89,16 +89,14 @@ def _pruned(point: Point, sets: Masks, theta: Floats, value: float) -> Family:
 
 
 def score_families(  # noqa: PLR0913, PLR0917 - one family of arrays
-    point: Point, sets: Masks, theta: Floats, added: Masks, start: Floats, rounds: int = 6
-) -> tuple[Floats, Floats]:
+    point: Point, sets: Masks, theta: Floats, added: Masks, start: Floats, rounds: int
+) -> Floats:
     """Log errors of many families at once, after a few rounds of separable minimisation.
 
     Family c has the sets ``sets`` with weights ``theta[:, c]`` (0 = removed) and the set
-    ``added[c]`` with weight ``start[c]`` (0 = none). Returns the log errors and the weights,
-    those of the added sets in the last row.
+    ``added[c]`` with weight ``start[c]`` (0 = none).
     """
     values = np.empty(len(added))
-    ended = np.empty((len(sets) + 1, len(added)))
     width = max(1, CHUNK // max(1, len(point.quadratic.index)))
     base = SetWeights(point, sets)
     inside = base.inside if isinstance(base.inside, np.ndarray) else base.inside.toarray()
@@ -110,10 +108,9 @@ def score_families(  # noqa: PLR0913, PLR0917 - one family of arrays
         part = slice(first, first + width)
         new = contained(masks, added[part]).astype(np.float64)
         weights = np.vstack([theta[:, part], start[part]])
-        values[part], ended[:, part] = _settle(
-            inside, new, v, base.factors[:, None], added_factors[part], weights, rounds
-        )
-    return values, ended
+        factors = base.factors[:, None]
+        values[part] = _settle(inside, new, v, factors, added_factors[part], weights, rounds)
+    return values
 
 
 def _settle(  # noqa: PLR0913, PLR0917 - one family of arrays
@@ -124,7 +121,7 @@ def _settle(  # noqa: PLR0913, PLR0917 - one family of arrays
     new_factors: Floats,
     weights: Floats,
     rounds: int,
-) -> tuple[Floats, Floats]:
+) -> Floats:
     """The rounds of ``score_families`` on one chunk."""
     best = np.full(weights.shape[1], np.inf)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -142,7 +139,7 @@ def _settle(  # noqa: PLR0913, PLR0917 - one family of arrays
             )
             weights = weights * np.cbrt(weights * np.nan_to_num(gain, posinf=0.0))
             weights = weights / weights.sum(axis=0)
-    return np.where(np.isfinite(best), best, np.inf), weights
+    return np.where(np.isfinite(best), best, np.inf)
 
 
 def weights_work(subsets: int, sets: int, evaluations: int) -> float:
