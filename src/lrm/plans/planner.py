@@ -241,18 +241,8 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
 ) -> Plan:
     """Round a strategy to integers and state the accuracy that they guarantee.
 
-    Parameters
-    ----------
-    problem, strategy
-        The workload, and what is measured for it.
-    noise, max_records
-        As in `plan`.
-    bounds
-        Those of the same problem, where they are known already.
-    clock
-        When the plan must be ready: what bounds there is no time for are left out.
-    goals
-        What the statements of the batch are compared with.
+    ``bounds`` are those of the same problem, where they are known already; those that the clock
+    leaves no time for are left out. ``goals`` are what the statements are compared with.
     """
     timings = problem.timings
     with timings.of("rounding"):

@@ -23,23 +23,11 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class GaussianResult:
-    """A strategy with L2 columns, and how far from optimal it can be.
+    """A strategy L (k x n) with columns in the unit L2 ball, and how far from optimal it can be.
 
-    Parameters
-    ----------
-    L
-        Strategy, k x n, its columns in the unit L2 ball.
-    B
-        Reconstruction, m x k, with ``W = B·L``.
-    upper
-        ``‖B‖_F²``, the error of this pair.
-    lower
-        No pair of any rank has a smaller ``‖B‖_F²·Δ(L)²``, be Δ the largest L2 or L1 norm
-        of a column; proved by ``weights``, see ``nuclear_bound``.
-    weights
-        The weights of the cells behind ``lower``; they add up to 1.
-    rounds
-        Weights that were tried.
+    ``W = B·L``, and ``upper`` is ``‖B‖_F²``. No pair of any rank has ``‖B‖_F²·Δ(L)²`` below
+    ``lower``, be Δ the largest L2 or L1 norm of a column; it is proved by ``weights`` of the cells,
+    which add up to 1 (see ``nuclear_bound``). ``rounds`` is how many weights were tried.
     """
 
     L: Matrix

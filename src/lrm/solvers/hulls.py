@@ -68,18 +68,9 @@ def list_facets(points: Floats) -> Integers | None:
 
 @dataclass(frozen=True, eq=False)
 class Hull:
-    """A symmetric hull with its facets, and the error of its noise.
+    """A symmetric hull of points, one per row, with its facets as `list_facets` returns them.
 
-    Parameters
-    ----------
-    points
-        Generators, one per row.
-    facets
-        As `list_facets` returns them.
-    error
-        Half of E|z|².
-    volume
-        Of the hull.
+    ``error`` is half of E|z|² of its noise.
     """
 
     points: Floats
@@ -168,16 +159,10 @@ def lower_error(  # noqa: PLR0913, PLR0917 - a problem, its start and its size
     has the size of the mean gradient beside that of its mean square (Adam), and the
     result is the mean of the last points.
 
-    Parameters
-    ----------
-    columns, points
-        What K must contain, and the free points to begin with, one per row.
-    moment
-        About the covariance of noise of their hull.
-    rounds, count
-        Steps, and directions for each.
-    on_round
-        Called with an estimate of the error; may raise ``StopSolver`` to end with what there is.
+    K must contain the ``columns``; ``points`` are the free ones to begin with, one per row, and
+    ``moment`` is about the covariance of noise of their hull. ``count`` is the directions of a
+    round. ``on_round`` is called with an estimate of the error, and may raise ``StopSolver`` to end
+    with what there is.
     """
     k, fixed = columns.shape[1], len(columns)
     rng = np.random.default_rng(0)

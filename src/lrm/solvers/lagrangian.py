@@ -19,16 +19,10 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Iterate:
-    """A point of the method, and the step length that the next call begins with.
+    """A point L (r x n) of the method, and the step length that the next call begins with.
 
-    Parameters
-    ----------
-    L
-        The point, r x n; columns in the unit L1 ball, except perhaps those of a first start.
-    lipschitz
-        The last accepted ω. The paper starts at 1.
-    evaluations
-        Projections done to get here.
+    Columns are in the unit L1 ball, except perhaps those of a first start. ``lipschitz`` is the
+    last accepted ω (the paper starts at 1), ``evaluations`` the projections done to get here.
     """
 
     L: Matrix

@@ -107,16 +107,7 @@ class RingGram(GramOperator):
 def optimise_periodic_rows(
     correlation: Matrix, *, rng: np.random.Generator, clock: Clock = UNLIMITED
 ) -> SparseRows:
-    """Choose the rows of a ring for a mean ``WᵀW`` that reaches only so far.
-
-    Parameters
-    ----------
-    correlation
-        The mean of ``(WᵀW)_ij`` by distance, from 0 to the largest that matters.
-    rng
-        For the first rows.
-    clock
-        Ticks once per round.
+    """Choose the rows of a ring, from the mean of ``(WᵀW)_ij`` by distance, as far as it reaches.
 
     Examples
     --------
@@ -165,18 +156,9 @@ def along(ring: sp.csr_array, cells: int) -> sp.csr_array:
 def polish_segments(
     W: sp.csr_array, rows: sp.csr_array, reach: int, *, clock: Clock = UNLIMITED
 ) -> sp.csr_array:
-    """Improve local rows Θ ≥ 0 of ``[I; Θ]·D`` for the ranges W, in segments as long as a ring.
+    """Improve local rows Θ ≥ 0 of ``[I; Θ]·D`` for ranges of up to ``reach`` cells.
 
-    Parameters
-    ----------
-    W
-        The queries, m × cells.
-    rows
-        Θ, of which each reaches about as far as a query.
-    reach
-        Cells of the longest query.
-    clock
-        Ticks once per round.
+    The segments are as long as a ring.
     """
     cells, size = W.shape[1], ring_size(reach)
     count = max(1, cells // size)

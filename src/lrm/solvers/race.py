@@ -42,12 +42,7 @@ class Candidate:
 class Stage:
     """What one stage of a descent is expected to do, before any has been seen.
 
-    Parameters
-    ----------
-    cost
-        Seconds of work.
-    ratio
-        Error after it over error before it.
+    Seconds of work, and the ratio of the error after it to that before it.
     """
 
     cost: float

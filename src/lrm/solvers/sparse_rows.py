@@ -265,24 +265,10 @@ def optimise_sparse_rows(  # noqa: PLR0913 - each is a choice of the caller
 ) -> SparseRows:
     """Optimise ``rows`` extra rows through stages of ever smaller blocks.
 
-    Parameters
-    ----------
-    gram
-        ``WᵀW`` over single cells.
-    rows
-        Number p of extra rows.
-    stages
-        The resolutions. Each block is a multiple of the next one.
-    rng
-        For the first rows.
-    start
-        The first rows over single cells, where they are not random; the first block is one.
-    nonnegative
-        Whether entries of Θ may not be negative: enough for workloads without negative weights.
-    hopeless
-        An error after the first stage above which there are no others.
-    clock, name
-        The clock of the search, and the name of the stage in reports.
+    Each block is a multiple of the next one. The first rows are random, or those of ``start`` over
+    single cells, where the first block is one. With ``nonnegative`` entries of Θ may not be
+    negative: enough for workloads without negative weights. Above an error of ``hopeless`` after
+    the first stage there are no others.
 
     Examples
     --------

@@ -52,14 +52,8 @@ QUICK_STEPS = 4e9
 class Search:
     """What a mechanism takes in addition to the queries.
 
-    Parameters
-    ----------
-    seed
-        For random starts.
-    noise
-        Which norm of the columns counts.
-    clock
-        When the strategy must be there, and the progress callback.
+    The seed of random starts, the noise, whose norm of the columns counts, and the clock, which
+    says when the strategy must be there.
     """
 
     seed: int = 0

@@ -80,13 +80,6 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Choi
                                                                    the row space; last the paper's
 
     What was tried is in ``record`` (`SearchRecord`). See ``docs/explanation/best.md``.
-
-    Parameters
-    ----------
-    problem, search
-        The workload, and the progress callback.
-    effort
-        How long to search: ``"quick"``, ``"normal"`` or ``"thorough"``.
     """
     product_choice = best_over_products(problem, search, effort)
     return best_over_cells(problem, search, effort, product_choice)

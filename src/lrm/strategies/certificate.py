@@ -47,17 +47,8 @@ def least_error(
     rounds that this takes are affordable; else a bound that costs next to nothing
     (``Problem.quick_bound``).
 
-    Parameters
-    ----------
-    problem
-        The workload.
-    clock
-        When the bound must be there.
-    error
-        The error of a strategy: where the first bound shows that it is all but the least
-        possible, nothing more is done.
-    most
-        Seconds of one core that the bound may take.
+    Where that shows that the ``error`` of a strategy is all but the least possible, nothing more is
+    done. ``most`` is the seconds of one core that the bound may take.
     """
     if problem.products is not None and not problem.is_listed:
         return product_bound(problem.products)

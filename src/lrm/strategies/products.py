@@ -58,13 +58,6 @@ def best_products(problem: Problem, search: Search, *, effort: Effort = "normal"
     """The best known strategy over products: weighted marginals, or residuals for Gaussian noise.
 
     `bounded` states how far it may be from the best of all.
-
-    Parameters
-    ----------
-    problem, search
-        The workload, and the progress callback.
-    effort
-        How long to look: ``"quick"``, ``"normal"`` or ``"thorough"``.
     """
     batch, terms = _batch(problem), _terms_of_statements(problem)
     if search.noise == "gaussian":

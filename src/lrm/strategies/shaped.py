@@ -70,12 +70,8 @@ def shaped_strategy(
 
     Parameters
     ----------
-    problem, search
-        The workload over a list of cells, and the search settings.
     laplace_error
         Half of the expected total squared error at ε = 1 of the best Laplace strategy.
-    effort
-        How long to search.
     replaced
         Whether units are replaced: a body may then hold differences of columns, rather than twice
         the columns.

@@ -115,12 +115,8 @@ def hull_candidates(
 ) -> list[ShapedChoice]:
     """Hulls of the columns and free points: by their facets, and by rejection where that is better.
 
-    Parameters
-    ----------
-    least
-        The least error so far.
-    held
-        In place of the columns: what a body by facets is to hold.
+    Better than ``least``, the least error so far. ``held`` is what a body by facets is to hold, in
+    place of the columns.
     """
     columns = np.asarray(problem.reduced.T) if held is None else held
     n, k = columns.shape

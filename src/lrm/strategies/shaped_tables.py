@@ -277,15 +277,7 @@ class TablesChoice(Choice):
 
 
 def tables_strategy(problem: Problem, search: Search, laplace_error: float) -> TablesChoice | None:
-    """Tables for a batch over a product of any size; None where Laplace noise is as good.
-
-    Parameters
-    ----------
-    problem, search
-        The workload, and the search settings.
-    laplace_error
-        Half of the expected total squared error at ε = 1 of the best Laplace strategy.
-    """
+    """Tables for a batch over a product of any size; None where Laplace noise is as good."""
     batch = problem.products
     if batch is None or batch.choice.size > MOST_CHOICES:
         return None

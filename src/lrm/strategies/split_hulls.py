@@ -71,20 +71,11 @@ def estimate_hull(columns: Floats, leaves: Sequence[Body] = ()) -> Sample:
 def best_split(
     columns: Floats, free: Floats, sample: Sample, tables: Sequence[Floats] | None, most: float
 ) -> tuple[Split, SplitHull, float] | None:
-    """The split whose draws take the least time, with that; None where all take too long.
+    """The split whose draws take the least time, with that; None where all take more than ``most``.
 
-    Parameters
-    ----------
-    columns
-        Columns of the reduced batch, one per row of the array.
-    free
-        Further points of the hull.
-    sample
-        Of their hull.
-    tables
-        The rows of the batch in tables of disjoint ones, where all are 0 and 1.
-    most
-        Seconds that a draw may take.
+    For the hull of the columns of the reduced batch and free points, one per row of each array, and
+    a sample of it. ``tables`` are the rows of the batch in tables of disjoint ones, where all are 0
+    and 1.
     """
     candidates = []
     for plain in _splits(columns, len(columns) + len(free), sample, tables):

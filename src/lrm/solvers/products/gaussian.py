@@ -365,14 +365,8 @@ def find_own_rows(
 ) -> dict[Subset, OwnRows]:
     """Rows for the subsets that have less error with a Gram of their own.
 
-    Parameters
-    ----------
-    parts
-        The batch, with the null vectors of its attributes' Grams.
-    subsets, roots
-        The subsets, and the root of the error of each with one Gram per attribute.
-    clock
-        When to end: subsets that are not looked at keep these.
+    ``roots`` are those of the error of each with one Gram per attribute, which subsets keep that
+    are not looked at before the clock ends.
     """
     own: dict[Subset, OwnRows] = {}
     work = 0.0

@@ -37,15 +37,9 @@ ROUNDS = 60
 class Reweighing:
     """Strategies that share groups of terms, sets and bases, for any weights of parts of a batch.
 
-    Parameters
-    ----------
-    batch
-        The terms; their weights multiply those of the parts.
-    parts
-        The part of each term.
-    strategy, weights
-        The strategy to start from, and the weight of each part that it was found for. Groups that
-        were combined by generalised least squares are answered from themselves.
+    The weights of the terms multiply those of their parts; ``weights`` are those of the parts that
+    the strategy was found for. Groups that were combined by generalised least squares are answered
+    from themselves.
     """
 
     def __init__(
