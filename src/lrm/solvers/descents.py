@@ -35,7 +35,6 @@ class GeneralResult:
     relaxed: float
     moved: float
     iterations: int
-    converged: bool
 
     @property
     def error(self) -> float:
@@ -147,7 +146,7 @@ def general_stages(
         best = _better(best, W, V, T[:-1], function.beta)
         relaxed = float(np.exp(run.value)) * unit**2
         moved = len(function.support) / math.prod(function.shape)
-        yield GeneralResult(best, relaxed, moved, run.rounds, run.converged)
+        yield GeneralResult(best, relaxed, moved, run.rounds)
         if run.interrupted:
             return
 
@@ -188,7 +187,6 @@ class RowSpaceResult:
     mixing: Matrix
     error: float
     iterations: int
-    converged: bool
 
 
 def row_space_error(W: Matrix, X: Matrix) -> float:
@@ -256,7 +254,7 @@ def optimise_row_space(  # noqa: PLR0913 - each is a choice of the caller
     True
     """
     best, best_mixing, rounds = row_space_error(W, mixing), mixing, 0
-    X, converged = mixing, False
+    X = mixing
     V = W / (float(np.linalg.norm(W)) or 1.0)
     for power, width in stages:
         done = rounds
@@ -270,10 +268,9 @@ def optimise_row_space(  # noqa: PLR0913 - each is a choice of the caller
             max_rounds=max_rounds,
         )
         X, rounds = run.point, rounds + run.rounds
-        converged = run.converged
         error = row_space_error(W, X)
         if error < best:
             best, best_mixing = error, X
         if run.interrupted:
             break
-    return RowSpaceResult(best_mixing, best, rounds, converged)
+    return RowSpaceResult(best_mixing, best, rounds)
