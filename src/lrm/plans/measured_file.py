@@ -23,6 +23,7 @@ from lrm.exact.products.trees import TreeBasis, tree_levels
 from lrm.files.facts import Arrays, Facts
 from lrm.files.reading import FILE_LIMIT
 from lrm.maps.files import pack_map, unpack_map
+from lrm.maps.linear import Integers
 from lrm.maps.products.map import ProductMap
 from lrm.privacy.bodies.base import Body
 from lrm.privacy.bodies.cube import MOST_SIDES, Cube
@@ -41,7 +42,6 @@ PRODUCTS = ("kind", "bits", "residual", "combined", "groups")
 GROUP = ("axes", "terms", "sets", "members", "labels", "bases")
 MIXED_GROUP = (*GROUP, "mixes")
 
-Integers = NDArray[np.int64]
 
 MOST_GROUPS = 1 << 16
 """Groups of a strategy over products."""

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from lrm.accuracy import Accuracy, round_up
 from lrm.accuracy.intervals import norm_half_widths
@@ -24,7 +23,7 @@ from lrm.derived import expected_error, slopes
 from lrm.errors import BudgetError, UsageError
 from lrm.exact.measured import Measured
 from lrm.exact.reconstruction import Reconstruction
-from lrm.maps.linear import Floats
+from lrm.maps.linear import Floats, Integers
 from lrm.plans.goals import Goals, accuracy_of
 from lrm.privacy.amounts import LEAST_AMOUNT, MOST_AMOUNT
 from lrm.privacy.budget import ZCDP, Noise, Privacy, PureDP, unit_privacy
@@ -60,7 +59,7 @@ class Tolerance:
     statement: Statement
     name: str
     within: float
-    rows: NDArray[np.int64]
+    rows: Integers
     derived: tuple[Derived, ...] = ()
 
     def ratio(self, workload: Workload, accuracy: Accuracy, confidence: float) -> float:
@@ -106,7 +105,7 @@ def tolerances_of(workload: Workload) -> list[Tolerance]:
 
 def _of_statement(workload: Workload, statement: Statement) -> Iterator[Tolerance]:
     limits = dict(statement.within)
-    rows: dict[str, list[NDArray[np.int64]]] = {}
+    rows: dict[str, list[Integers]] = {}
     first = 0
     for block in workload.labels.tables():
         last = first + len(block)
@@ -149,7 +148,7 @@ def _check(statement: Statement, name: str, answers: list[Derived], *, alone: bo
             )
 
 
-def _largest_half_width(rows: NDArray[np.int64], accuracy: Accuracy, confidence: float) -> float:
+def _largest_half_width(rows: Integers, accuracy: Accuracy, confidence: float) -> float:
     """The largest half-width among some answers."""
     if len(rows) > MOST_EXACT and accuracy.law.independent:
         norm = math.sqrt(float(accuracy.reconstruction.row_squared_norms[rows].max()))

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from lrm.errors import UsageError
-
-Vector = NDArray[np.float64]
+from lrm.maps.linear import Floats
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class Spectrum:
     (8.0, 32.0)
     """
 
-    singular_values: Vector
+    singular_values: Floats
     columns: int
 
     def __post_init__(self) -> None:
@@ -248,12 +246,12 @@ def _log_l2_ball(r: int) -> float:
     return float(0.5 * r * np.log(np.pi) - gammaln(0.5 * r + 1.0))
 
 
-def _nonzero(singular_values: Any) -> Vector:
+def _nonzero(singular_values: Any) -> Floats:
     values = _checked(singular_values)
     return values[values > 0]
 
 
-def _checked(singular_values: Any) -> Vector:
+def _checked(singular_values: Any) -> Floats:
     values = np.asarray(singular_values, dtype=np.float64)
     if values.ndim != 1 or not (np.isfinite(values).all() and (values >= 0).all()):
         raise UsageError(

@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import ConvergenceError
+from lrm.maps.linear import Floats
 from lrm.solvers import settings
 from lrm.solvers.exact import ExactPair, factorise, make_exact
 from lrm.solvers.quasi_newton import descend, descend_orthantwise
-
-Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ class GeneralResult:
         return self.pair.error
 
 
-def penalised_error(W: Matrix, L: Matrix, beta: float) -> tuple[float, Matrix, Matrix]:
+def penalised_error(W: Floats, L: Floats, beta: float) -> tuple[float, Floats, Floats]:
     """Return ``J = min_B ‖B‖² + β‖W - BL‖²``, its gradient by L, and the best B.
 
     ``J = tr(W·(I/β + LᵀL)⁻¹·Wᵀ)`` with gradient ``-2β·Bᵀ(W - BL)``. One Cholesky factor of
@@ -78,7 +76,7 @@ class _Relaxed:
     not zero and those that steepest descent opens, a few per cent of a good strategy.
     """
 
-    def __init__(self, W: Matrix, T: Matrix, relaxation: float) -> None:
+    def __init__(self, W: Floats, T: Floats, relaxation: float) -> None:
         self.W, self.shape = W, T.shape
         L = T[:-1] / np.abs(T).sum(axis=0)
         self.beta = len(L) / (relaxation * float(np.vdot(L, L)))
@@ -86,16 +84,16 @@ class _Relaxed:
         self.support = np.flatnonzero((T != 0) | (np.abs(by_rows) > by_size))
         self.start = T.ravel()[self.support]
 
-    def full(self, x: Matrix) -> Matrix:
+    def full(self, x: Floats) -> Floats:
         T = np.zeros(self.shape)
         T.ravel()[self.support] = x
         return T
 
-    def __call__(self, x: Matrix) -> tuple[float, Matrix, Matrix]:
+    def __call__(self, x: Floats) -> tuple[float, Floats, Floats]:
         value, by_rows, by_size = self._partials(self.full(x))
         return value, by_rows.ravel()[self.support], by_size.ravel()[self.support]
 
-    def _partials(self, T: Matrix) -> tuple[float, Matrix, Matrix]:
+    def _partials(self, T: Floats) -> tuple[float, Floats, Floats]:
         """The value, its derivatives by the entries at fixed D, and those by their sizes."""
         size = np.abs(T).sum(axis=0)
         if not size.all():
@@ -110,8 +108,8 @@ class _Relaxed:
 
 
 def general_stages(
-    W: Matrix,
-    strategy: Matrix,
+    W: Floats,
+    strategy: Floats,
     *,
     schedule: Sequence[tuple[float, int]] = settings.GENERAL_SCHEDULE,
     clock: Clock = UNLIMITED,
@@ -151,7 +149,7 @@ def general_stages(
             return
 
 
-def _better(best: ExactPair, W: Matrix, V: Matrix, L: Matrix, beta: float) -> ExactPair:
+def _better(best: ExactPair, W: Floats, V: Floats, L: Floats, beta: float) -> ExactPair:
     """Return the exact form of L if there is one and it is lower than ``best``."""
     B = penalised_error(V, L, beta)[2] * np.linalg.norm(W)
     try:
@@ -161,7 +159,7 @@ def _better(best: ExactPair, W: Matrix, V: Matrix, L: Matrix, beta: float) -> Ex
     return pair if pair.error < best.error else best
 
 
-def rotation(W: Matrix, rows: int, rng: np.random.Generator) -> Matrix:
+def rotation(W: Floats, rows: int, rng: np.random.Generator) -> Floats:
     """Return a mixing X (rows x k) for ``L = X·W``: a random rotation of ``Σ^(-1/2)·Uᵀ``.
 
     With ``W = UΣVᵀ`` that X balances ‖X⁺‖ against ‖X·W‖; every rotation of it does, and
@@ -184,12 +182,12 @@ def rotation(W: Matrix, rows: int, rng: np.random.Generator) -> Matrix:
 class RowSpaceResult:
     """The mixing X (r x k) of a strategy ``L = X·W`` and what it costs."""
 
-    mixing: Matrix
+    mixing: Floats
     error: float
     iterations: int
 
 
-def row_space_error(W: Matrix, X: Matrix) -> float:
+def row_space_error(W: Floats, X: Floats) -> float:
     """Return ``‖X⁺‖²·max_j‖X w_j‖₁²``, the error of ``L = X·W``; infinite if X is singular.
 
     Examples
@@ -203,7 +201,7 @@ def row_space_error(W: Matrix, X: Matrix) -> float:
     return float(np.sum(singular**-2.0) * np.abs(X @ W).sum(axis=0).max() ** 2)
 
 
-def _log_error(X: Matrix, *, W: Matrix, power: float, width: float) -> tuple[float, Matrix]:
+def _log_error(X: Floats, *, W: Floats, power: float, width: float) -> tuple[float, Floats]:
     """Return the logarithm of the error, both norms rounded, and its gradient.
 
     ``log tr (XᵀX)⁻¹ + (2/power)·log Σ_j s_j^power`` with ``s_j = Σ_i sqrt(l_ij² + width²)``.
@@ -228,8 +226,8 @@ def _log_error(X: Matrix, *, W: Matrix, power: float, width: float) -> tuple[flo
 
 
 def optimise_row_space(  # noqa: PLR0913 - each is a choice of the caller
-    W: Matrix,
-    mixing: Matrix,
+    W: Floats,
+    mixing: Floats,
     *,
     stages: Sequence[tuple[float, float]] = settings.ROW_SPACE_STAGES,
     tolerance: float = 1e-6,

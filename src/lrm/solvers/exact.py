@@ -9,13 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import LinAlgError, cho_solve, cholesky, lstsq
 
 from lrm.errors import ConvergenceError
-
-Matrix = NDArray[np.float64]
+from lrm.maps.linear import Floats
 
 #: Largest relative residual ``‖W - BL‖ / ‖W‖`` of a pair that may be used.
 RESIDUAL = 1e-9
@@ -36,13 +34,13 @@ class ExactPair:
     one are zero, and at n = 8,192 a dense one would take half a gigabyte.
     """
 
-    reconstruction: Matrix
+    reconstruction: Floats
     strategy: sparse.csr_array
     error: float
     residual: float
 
 
-def checked_pair(W: Matrix, B: Matrix, L: Matrix | sparse.sparray) -> ExactPair:
+def checked_pair(W: Floats, B: Floats, L: Floats | sparse.sparray) -> ExactPair:
     """Scale ``L`` to sensitivity 1, and ``B`` against it, after checking that ``W = B·L``.
 
     Raises ``ConvergenceError`` if the relative residual exceeds 1e-9 or anything is not
@@ -64,7 +62,7 @@ def checked_pair(W: Matrix, B: Matrix, L: Matrix | sparse.sparray) -> ExactPair:
     return ExactPair(scaled, strategy / sensitivity, float(np.vdot(scaled, scaled)), residual)
 
 
-def factorise(W: Matrix, L: Matrix | sparse.sparray) -> ExactPair:
+def factorise(W: Floats, L: Floats | sparse.sparray) -> ExactPair:
     """Return ``B = W·L⁺`` with ``L``, or raise ``ConvergenceError`` if ``W ≠ B·L``.
 
     Cholesky of the smaller Gram matrix with one step of refinement; least squares by
@@ -76,7 +74,7 @@ def factorise(W: Matrix, L: Matrix | sparse.sparray) -> ExactPair:
     >>> pair.error, pair.residual
     (2.0, 0.0)
     """
-    dense: Matrix = L.toarray() if isinstance(L, sparse.sparray) else L
+    dense: Floats = L.toarray() if isinstance(L, sparse.sparray) else L
     # Rows that a solver has all but emptied measure nothing, and would make L nearly singular.
     size = np.abs(dense).sum(axis=1)
     dense = dense[size > FAINT * size.max(initial=0.0)]
@@ -87,7 +85,7 @@ def factorise(W: Matrix, L: Matrix | sparse.sparray) -> ExactPair:
         return checked_pair(W, solution.T, dense)
 
 
-def _by_cholesky(W: Matrix, L: Matrix) -> Matrix:
+def _by_cholesky(W: Floats, L: Floats) -> Floats:
     r, n = L.shape
     low = cholesky(L.T @ L if r >= n else L @ L.T, lower=True), True
     pivots = np.diag(low[0])
@@ -95,7 +93,7 @@ def _by_cholesky(W: Matrix, L: Matrix) -> Matrix:
         # Rows that depend on each other leave B free: only least squares finds the shortest.
         raise LinAlgError
 
-    def divide(target: Matrix) -> Matrix:
+    def divide(target: Floats) -> Floats:
         """Return ``target·L⁺``."""
         if r >= n:
             return np.asarray((L @ cho_solve(low, target.T)).T)
@@ -105,7 +103,7 @@ def _by_cholesky(W: Matrix, L: Matrix) -> Matrix:
     return B + divide(W - B @ L)
 
 
-def make_exact(W: Matrix, B: Matrix, L: Matrix) -> ExactPair:
+def make_exact(W: Floats, B: Floats, L: Floats) -> ExactPair:
     """Turn a pair with ``W ≈ B·L`` into an exact one.
 
     Moves L by the least change that makes ``W = B·L``, ``L ← L + B⁺(W - BL)``, which needs a

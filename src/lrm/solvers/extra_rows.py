@@ -18,18 +18,15 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import LinAlgError
 
 from lrm.clock import UNLIMITED, Clock, Step, work_of
 from lrm.exact.plus_rows import beside_identity, trace_gradient
+from lrm.maps.linear import Floats
 from lrm.solvers import settings
 from lrm.solvers.gram_operators import FactorGram, GramOperator
 from lrm.solvers.quasi_newton import descend, descend_orthantwise
-
-Matrix = NDArray[np.float64]
-
 
 #: A smaller share of the terms that it is the difference of is no error but rounding.
 LOST = 1e-10
@@ -42,20 +39,20 @@ class ExtraRows:
     ``error`` is ``‖B‖²·Δ(L)²`` of the exact reconstruction of W from L.
     """
 
-    rows: Matrix
+    rows: Floats
     error: float
     iterations: int
     converged: bool
 
 
-def with_cells(rows: Matrix | sparse.csr_array) -> sparse.csr_array:
+def with_cells(rows: Floats | sparse.csr_array) -> sparse.csr_array:
     """``[I; Θ]·D``, every column of L1 norm 1."""
     scale = 1.0 + np.asarray(abs(rows).sum(axis=0)).ravel()
     stacked = sparse.vstack([sparse.eye_array(rows.shape[1]), sparse.csr_array(rows)])
     return sparse.csr_array(stacked @ sparse.diags_array(1.0 / scale))
 
 
-def assemble(W: Matrix, rows: Matrix) -> tuple[Matrix, sparse.csr_array]:
+def assemble(W: Floats, rows: Floats) -> tuple[Floats, sparse.csr_array]:
     """Return the reconstruction ``B = W·L⁺`` (k x (n+p)) and the strategy ``L = [I; Θ]·D``.
 
     Cost: O(n·p·(k + p)).
@@ -84,26 +81,26 @@ class RowsError:
     unit: float = 1.0
 
     @classmethod
-    def of(cls, W: Matrix) -> RowsError:
+    def of(cls, W: Floats) -> RowsError:
         """The error for a workload as an array."""
         return cls(FactorGram(np.ones(W.shape[1]), np.einsum("ij,ij->j", W, W), W))
 
-    def share(self, gain: float, scale: Matrix) -> float:
+    def share(self, gain: float, scale: Floats) -> float:
         """The error before the rows, which reduce it by ``gain``."""
         noise_on_data = float((scale * scale) @ self.gram.energies)
         error = noise_on_data - gain
         return error / self.unit if error > LOST * noise_on_data else np.inf
 
-    def value(self, T: Matrix) -> float:
+    def value(self, T: Floats) -> float:
         """The error of rows as an array."""
         return self.partials(T, 1.0 + np.abs(T).sum(axis=0))[0]
 
     @cached_property
-    def widths(self) -> Matrix | None:
+    def widths(self) -> Floats | None:
         """Cells of each block, where not all are single cells."""
         return None if np.all(self.gram.widths == 1.0) else self.gram.widths
 
-    def partials(self, T: Matrix, scale: Matrix) -> tuple[float, Matrix, Matrix]:
+    def partials(self, T: Floats, scale: Floats) -> tuple[float, Floats, Floats]:
         """Return the error, its derivative by Θ at fixed D, and its derivative by D⁻¹."""
         try:
             plus = beside_identity(T, scale, self.widths)
@@ -115,11 +112,11 @@ class RowsError:
         by_scale /= self.unit
         return self.share(gain, scale), by_rows, by_scale
 
-    def kinked(self, T: Matrix) -> tuple[float, Matrix, Matrix]:
+    def kinked(self, T: Floats) -> tuple[float, Floats, Floats]:
         """Return the error and its derivatives by Θ and by |Θ|."""
         return self.partials(T, 1.0 + np.abs(T).sum(axis=0))
 
-    def rounded(self, T: Matrix, width: float) -> tuple[float, Matrix]:
+    def rounded(self, T: Floats, width: float) -> tuple[float, Floats]:
         """Return the error with ``sqrt(θ² + width²) - width`` in place of |θ|, and its gradient."""
         root = np.sqrt(T * T + width * width)
         scale = 1.0 + root.sum(axis=0) - width * len(T)
@@ -130,15 +127,15 @@ class RowsError:
         return value, gradient
 
 
-def round_work(W: Matrix, rows: int) -> float:
+def round_work(W: Floats, rows: int) -> float:
     """Counted work of a round of `optimise_extra_rows` with this number of extra rows."""
     k, n = W.shape
     return work_of(2.0 * n * rows * k + 3.0 * n * rows * rows, 3.0 * n * rows)
 
 
 def optimise_extra_rows(  # noqa: PLR0913 - each is a choice of the caller
-    W: Matrix,
-    rows: Matrix,
+    W: Floats,
+    rows: Floats,
     *,
     nonnegative: bool = False,
     smoothing: Sequence[float] = settings.EXTRA_ROWS_SMOOTHING,
@@ -179,7 +176,7 @@ def optimise_extra_rows(  # noqa: PLR0913 - each is a choice of the caller
     best, T, rounds = np.inf, rows, 0
     best_rows = rows[:0]
 
-    def offer(point: Matrix) -> None:
+    def offer(point: Floats) -> None:
         nonlocal best, best_rows
         error = function.value(point)
         if error < best:

@@ -11,30 +11,29 @@ from functools import partial
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lrm.clock import UNLIMITED, Clock, work_of
 from lrm.errors import StopSolver
+from lrm.maps.linear import Floats
 from lrm.solvers import settings
 from lrm.solvers.descents import general_stages, optimise_row_space, rotation
 from lrm.solvers.exact import ExactPair, checked_pair
 from lrm.solvers.extra_rows import ExtraRows, assemble, optimise_extra_rows, round_work
 from lrm.solvers.race import Family, Race, Stage
 
-Matrix = NDArray[np.float64]
-NO_STARTS: Mapping[str, Matrix] = MappingProxyType({})
+NO_STARTS: Mapping[str, Floats] = MappingProxyType({})
 Steps = Iterator[tuple[float, float]]
 Schedule = Sequence[tuple[float, int]]
 
 
 def search(  # noqa: PLR0913 - each is a choice of the caller
-    W: Matrix,
+    W: Floats,
     *,
     threshold: float,
     patience: float = np.inf,
     seed: int = 0,
     clock: Clock = UNLIMITED,
-    starts: Mapping[str, Matrix] = NO_STARTS,
+    starts: Mapping[str, Floats] = NO_STARTS,
 ) -> Race:
     """Search for the strategy L of least error ``‖W·L⁺‖²`` with columns in the L1 ball.
 
@@ -172,7 +171,7 @@ def _general_seconds(r: int, k: int, n: int, moved: float = 1.0) -> float:
     return work_of(2.0 * r * n * (min(r, n) + k), 8.0 * moved * r * n)
 
 
-def _in_general(race: Race, name: str, L: Matrix, schedule: Schedule) -> Steps:
+def _in_general(race: Race, name: str, L: Floats, schedule: Schedule) -> Steps:
     """Stages of a descent in the general form, each with its error and work."""
     k, n = race.W.shape
     last = len(schedule)
@@ -190,7 +189,7 @@ def _in_general(race: Race, name: str, L: Matrix, schedule: Schedule) -> Steps:
         )
 
 
-def _moved(L: Matrix) -> float:
+def _moved(L: Floats) -> float:
     """The share of its entries that a descent from L moves: a gradient opens about as many."""
     return min(1.0, 2.0 * np.count_nonzero(L) / L.size)
 
@@ -199,14 +198,14 @@ def _same(pair: ExactPair) -> ExactPair:
     return pair
 
 
-def polish(race: Race, name: str, L: Matrix) -> None:
+def polish(race: Race, name: str, L: Floats) -> None:
     """Descend a little from a strategy that is good already."""
     with suppress(StopSolver):
         for _, work in _in_general(race, name, L, settings.POLISH):
             race.clock.spend(work)
 
 
-def from_start(race: Race, name: str, L: Matrix) -> Family:
+def from_start(race: Race, name: str, L: Floats) -> Family:
     """One descent in the general form from a strategy."""
     k, n = race.W.shape
     cost = _general_seconds(len(L), k, n, _moved(L))

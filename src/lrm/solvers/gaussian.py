@@ -10,15 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh, lapack, solve, svd, svdvals
 
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver, UsageError
-from lrm.maps.linear import TINY
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
+from lrm.maps.linear import TINY, Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +26,11 @@ class GaussianResult:
     which add up to 1 (see ``nuclear_bound``). ``rounds`` is how many weights were tried.
     """
 
-    L: Matrix
-    B: Matrix
+    L: Floats
+    B: Floats
     upper: float
     lower: float
-    weights: Vector
+    weights: Floats
     rounds: int
     converged: bool
 
@@ -55,21 +51,21 @@ class WeightAscent(ABC):
     6 to 200. A step that lowers φ is replaced by one with δ = 1 from the best weights.
     """
 
-    x: Vector
+    x: Floats
     rounds: int = 0
     lower: float = 0.0
     upper: float = float("inf")
-    weights: Vector = field(default_factory=lambda: np.zeros(0))
-    points: list[Vector] = field(default_factory=list)
-    moves: list[Vector] = field(default_factory=list)
+    weights: Floats = field(default_factory=lambda: np.zeros(0))
+    points: list[Floats] = field(default_factory=list)
+    moves: list[Floats] = field(default_factory=list)
 
     @classmethod
-    def of(cls, squares: Vector, **facts: Any) -> Self:
+    def of(cls, squares: Floats, **facts: Any) -> Self:
         """An ascent from weights between equal ones and those of the columns' squared lengths."""
         return cls(np.log(0.5 * squares / squares.sum() + 0.5 / len(squares)), **facts)
 
     @abstractmethod
-    def evaluate(self, v: Vector) -> tuple[float, Vector]:
+    def evaluate(self, v: Floats) -> tuple[float, Floats]:
         """Return φ and the slopes d at v. Sees each v before ``lower`` and ``upper`` do."""
 
     @abstractmethod
@@ -117,7 +113,7 @@ class WeightAscent(ABC):
         self.moves = [*self.moves[-6:], move]
         self.x = point + np.clip(self._mixed(v), -2.0, 2.0)
 
-    def _mixed(self, v: Vector) -> Vector:
+    def _mixed(self, v: Floats) -> Floats:
         """Return the last move, less what a combination of earlier ones explains of it."""
         if len(self.points) < 2:
             return self.moves[-1]
@@ -133,7 +129,7 @@ class WeightAscent(ABC):
 EPS = float(np.finfo(np.float64).eps)
 
 
-def nuclear_bound(W: Matrix, weights: Vector) -> float:
+def nuclear_bound(W: Floats, weights: Floats) -> float:
     """Return a number that ``‖B‖_F²·Δ(L)²`` is below for no B, L with ``W = B·L``.
 
     It is ``‖W·D‖_*² / Σv`` with ``D = diag(√v)``, for any weights v ≥ 0. Proof: ``WD = B·(LD)``,
@@ -159,7 +155,7 @@ def nuclear_bound(W: Matrix, weights: Vector) -> float:
 
 
 def optimise_gaussian(
-    W: Matrix,
+    W: Floats,
     *,
     tolerance: float = 1e-3,
     max_rounds: int = 1000,
@@ -227,7 +223,7 @@ def optimise_gaussian(
     )
 
 
-def _full_row_rank(W: Matrix) -> tuple[Matrix, Matrix | None]:
+def _full_row_rank(W: Floats) -> tuple[Floats, Floats | None]:
     """Return R and U (None for the identity) with ``W = U·R``, R of full row rank."""
     m, n = W.shape
     if m <= n:
@@ -244,12 +240,12 @@ def _full_row_rank(W: Matrix) -> tuple[Matrix, Matrix | None]:
 
 @dataclass(slots=True, kw_only=True)
 class _DenseAscent(WeightAscent):
-    columns: Matrix
+    columns: Floats
     sure: float = 0.0
-    strategy: Matrix = field(default_factory=lambda: np.zeros((0, 0)))
-    reconstruction: Matrix = field(default_factory=lambda: np.zeros((0, 0)))
+    strategy: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    reconstruction: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
-    def evaluate(self, v: Vector) -> tuple[float, Vector]:
+    def evaluate(self, v: Floats) -> tuple[float, Floats]:
         """Decompose S, and keep the strategy that is best so far."""
         half = self.columns * np.sqrt(v)
         values, basis = eigh(half @ half.T, driver="evr", check_finite=False)
@@ -261,7 +257,7 @@ class _DenseAscent(WeightAscent):
         phi = float(np.sqrt(values).sum())
         root = np.sqrt(np.sqrt(values))
         Y = (basis / root).T @ self.columns
-        d: Vector = np.einsum("ij,ij->j", Y, Y)
+        d: Floats = np.einsum("ij,ij->j", Y, Y)
         if phi**2 > self.lower:
             self.sure = sure**2
         if phi * d.max() < self.upper:

@@ -15,11 +15,10 @@ import numpy as np
 from scipy.linalg import eigh_tridiagonal, lapack
 
 from lrm.clock import UNLIMITED, Clock
+from lrm.maps.linear import Floats
 from lrm.solvers.gaussian import (
     EPS,
     GaussianResult,
-    Matrix,
-    Vector,
     WeightAscent,
     optimise_gaussian,
 )
@@ -49,13 +48,13 @@ class Chain:
         (Ostrowski) with F similar to ``G·T − I`` for G, and F = 0 for ``T⁻¹``.
     """
 
-    diagonal: Vector
-    beside: Vector
-    squares: Vector
+    diagonal: Floats
+    beside: Floats
+    squares: Floats
     slack: float
 
 
-def find_chain(gram: Matrix) -> Chain | None:
+def find_chain(gram: Floats) -> Chain | None:
     """Return the tridiagonal inverse of ``gram``, or None if there is none (or one cell).
 
     Method: if G has one, it is the sum of the inverses of the 2×2 blocks along the diagonal
@@ -87,7 +86,7 @@ def find_chain(gram: Matrix) -> Chain | None:
     return Chain(chain.diagonal, chain.beside, squares, slack)
 
 
-def _slack(gram: Matrix, chain: Chain, start: int) -> float:
+def _slack(gram: Floats, chain: Chain, start: int) -> float:
     """Return the largest absolute sum of some rows of ``G·T − I``, with what rounding hides."""
     rows = gram[start : start + ROWS_AT_ONCE]
     product = rows * chain.diagonal
@@ -150,8 +149,8 @@ def optimise_chain(
 
 
 def optimise_gaussian_gram(
-    gram: Matrix | None,
-    rows: Callable[[], Matrix],
+    gram: Floats | None,
+    rows: Callable[[], Floats],
     *,
     tolerance: float = 1e-3,
     max_rounds: int = 1000,
@@ -180,10 +179,10 @@ def optimise_gaussian_gram(
 @dataclass(slots=True, kw_only=True)
 class _ChainAscent(WeightAscent):
     chain: Chain
-    spread: Vector = field(default_factory=lambda: np.zeros(0))
+    spread: Floats = field(default_factory=lambda: np.zeros(0))
     """The weights of the least upper bound."""
 
-    def evaluate(self, v: Vector) -> tuple[float, Vector]:
+    def evaluate(self, v: Floats) -> tuple[float, Floats]:
         """Integrate the slopes; the eigenvalues of ``D^-½·T·D^-½`` say where."""
         chain = self.chain
         least = 1.0 / float(v @ chain.squares)
@@ -225,7 +224,7 @@ class _ChainAscent(WeightAscent):
         return total * max(0.0, 1.0 - margin)
 
 
-def _inverse_diagonals(chain: Chain, v: Vector, shifts: Vector) -> Matrix:
+def _inverse_diagonals(chain: Chain, v: Floats, shifts: Floats) -> Floats:
     """Return the diagonal of ``(T + p·diag(v))⁻¹``, one column for each p.
 
     By elimination from both ends: what is left at j, of both, is the inverse of the entry.

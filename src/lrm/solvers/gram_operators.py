@@ -16,14 +16,11 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from lrm.exact.plus_rows import SPARSE_SHARE, PlusRows
-from lrm.maps.linear import LinearMap
+from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.words import chain_times, running_totals
 from lrm.solvers import settings
-
-Matrix = NDArray[np.float64]
 
 
 class GramOperator(ABC):
@@ -37,8 +34,8 @@ class GramOperator(ABC):
         ``Σ_j (WᵀW)_jj`` over the cells j of each block.
     """
 
-    widths: Matrix
-    energies: Matrix
+    widths: Floats
+    energies: Floats
 
     @property
     def cells(self) -> int:
@@ -46,14 +43,14 @@ class GramOperator(ABC):
         return len(self.widths)
 
     @abstractmethod
-    def times(self, columns: Matrix) -> Matrix:
+    def times(self, columns: Floats) -> Floats:
         """The operator applied to the columns of a blocks × c array."""
 
     @abstractmethod
     def coarser(self, factor: int) -> GramOperator:
         """The operator with ``factor`` neighbouring blocks in one."""
 
-    def through(self, plus: PlusRows) -> tuple[float, Matrix, Matrix]:
+    def through(self, plus: PlusRows) -> tuple[float, Floats, Floats]:
         """``tr(M⁻¹·A·G·Aᵀ)``, ``Q = M⁻¹·A·G`` and ``M⁻¹·A·G·Aᵀ·M⁻¹`` for rows as arrays."""
         A = plus.dense_rows
         Q = plus.solve_inner(self.times(np.ascontiguousarray(A.T)).T)
@@ -64,13 +61,13 @@ class GramOperator(ABC):
 class ChainGram(GramOperator):
     """``G_ij = left_i · right_j`` for i ≤ j, and something more on the diagonal."""
 
-    widths: Matrix
-    energies: Matrix
-    left: Matrix
-    right: Matrix
-    excess: Matrix
+    widths: Floats
+    energies: Floats
+    left: Floats
+    right: Floats
+    excess: Floats
 
-    def times(self, columns: Matrix) -> Matrix:
+    def times(self, columns: Floats) -> Floats:
         product = chain_times(self.left, self.right, columns)
         product += self.excess[:, None] * columns
         return product
@@ -92,16 +89,16 @@ class ChainGram(GramOperator):
 class FactorGram(GramOperator):
     """``G = VᵀV`` for a matrix V, sparse or dense."""
 
-    widths: Matrix
-    energies: Matrix
-    factor: Matrix | sp.csr_array
+    widths: Floats
+    energies: Floats
+    factor: Floats | sp.csr_array
 
     @cached_property
     def _differences(self) -> sp.csr_array | None:
         """D with ``V = D·(running totals)``, where it has far fewer entries than V."""
         return None if isinstance(self.factor, np.ndarray) else _few_differences(self.factor)
 
-    def through(self, plus: PlusRows) -> tuple[float, Matrix, Matrix]:
+    def through(self, plus: PlusRows) -> tuple[float, Floats, Floats]:
         if self._square is not None or self._differences is not None:
             return super().through(plus)
         # Two products of rows × cells × queries; all else has the size of the queries.
@@ -110,7 +107,7 @@ class FactorGram(GramOperator):
         return float(np.vdot(C, Z)), np.asarray(Z @ self.factor), Z @ Z.T
 
     @cached_property
-    def _square(self) -> Matrix | None:
+    def _square(self) -> Floats | None:
         """G itself, where it is small beside V."""
         rows, cells = self.factor.shape
         if 2 * cells > rows or cells > settings.SQUARE_CELLS:
@@ -118,7 +115,7 @@ class FactorGram(GramOperator):
         square = self.factor.T @ self.factor
         return square if isinstance(square, np.ndarray) else np.asarray(square.toarray())
 
-    def times(self, columns: Matrix) -> Matrix:
+    def times(self, columns: Floats) -> Floats:
         if self._square is not None:
             return self._square @ columns
         differences = self._differences
@@ -152,7 +149,7 @@ def _few_differences(matrix: sp.csr_array) -> sp.csr_array | None:
     return differences if 3 * differences.nnz < matrix.nnz else None
 
 
-def _compact(matrix: Matrix | sp.csr_array) -> Matrix | sp.csr_array:
+def _compact(matrix: Floats | sp.csr_array) -> Floats | sp.csr_array:
     """An array, or a sparse matrix of few entries or of few differences."""
     if isinstance(matrix, np.ndarray):
         return matrix

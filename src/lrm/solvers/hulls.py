@@ -19,16 +19,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg as la
-from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError
 
 from lrm.errors import StopSolver, WorkloadError
+from lrm.maps.linear import Floats, Integers
 from lrm.privacy.bodies.facets import Facets
 from lrm.privacy.bodies.gauges import minimise
 from lrm.privacy.bodies.sampling import Ellipsoid, Sample
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 FLAT = 1e-10
 """Facets whose determinant is a smaller share of the largest are left out."""

@@ -8,13 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, svd
 
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver, UsageError
-
-Matrix = NDArray[np.float64]
+from lrm.maps.linear import Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +23,13 @@ class Iterate:
     last accepted ω (the paper starts at 1), ``evaluations`` the projections done to get here.
     """
 
-    L: Matrix
+    L: Floats
     lipschitz: float = 1.0
     evaluations: int = 0
 
 
 def minimise_over_l1_balls(
-    gram: Matrix, target: Matrix, start: Iterate, *, iterations: int, norm: int = 1
+    gram: Floats, target: Floats, start: Iterate, *, iterations: int, norm: int = 1
 ) -> Iterate:
     """Run the accelerated projected gradient method on a quadratic over L1 (or L2) balls.
 
@@ -95,12 +93,12 @@ def minimise_over_l1_balls(
     return Iterate(L, omega, evaluations)
 
 
-def _project_columns_l2(matrix: Matrix) -> Matrix:
+def _project_columns_l2(matrix: Floats) -> Floats:
     """Shorten each column to the unit L2 ball."""
     return np.asarray(matrix / np.maximum(np.linalg.norm(matrix, axis=0), 1.0))
 
 
-def project_columns_l1(matrix: Matrix, radius: float = 1.0) -> Matrix:
+def project_columns_l1(matrix: Floats, radius: float = 1.0) -> Floats:
     """Project each column of ``matrix`` onto the L1 ball of ``radius``.
 
     Solves ``min ‖x_j - a_j‖₂`` subject to ``‖x_j‖₁ ≤ radius`` for every column j. The
@@ -148,7 +146,7 @@ def project_columns_l1(matrix: Matrix, radius: float = 1.0) -> Matrix:
     return np.subtract(projected, size, out=projected)
 
 
-def _thresholds(size: Matrix, radius: float, most: int = 16) -> Matrix:
+def _thresholds(size: Floats, radius: float, most: int = 16) -> Floats:
     """Return θ_j with ``Σ_i max(size_ji - θ_j, 0) = radius``, for rows that sum to more."""
     width = size.shape[1]
     if most < width:
@@ -161,7 +159,7 @@ def _thresholds(size: Matrix, radius: float, most: int = 16) -> Matrix:
     thetas /= np.arange(1, most + 1)
     survivors = np.count_nonzero(falling > thetas, axis=1)
     # Rounding may leave none of several equal entries above their average.
-    theta: Matrix = thetas[np.arange(len(size)), np.maximum(survivors, 1) - 1]
+    theta: Floats = thetas[np.arange(len(size)), np.maximum(survivors, 1) - 1]
     if most < width:
         full = np.flatnonzero(survivors == most)
         if full.size:
@@ -256,8 +254,8 @@ class Decomposition:
     gamma (and the slack kept).
     """
 
-    B: Matrix
-    L: Matrix
+    B: Floats
+    L: Floats
     residual: float
     rounds: tuple[Round, ...]
     converged: bool
@@ -272,19 +270,19 @@ class Decomposition:
 class _Run:
     """The state of a run on the reduced workload R (k x n, of norm 1)."""
 
-    R: Matrix
-    B: Matrix
+    R: Floats
+    B: Floats
     point: Iterate
-    multiplier: Matrix
+    multiplier: Floats
     beta: float = 1.0
     #: Error once exact, and residual; the error decides where it is finite.
     best_score: tuple[float, float] = (float("inf"), float("inf"))
-    best: tuple[Matrix, Matrix] | None = None
+    best: tuple[Floats, Floats] | None = None
     rounds: list[Round] = field(default_factory=list)
 
 
 def decompose(  # noqa: PLR0913 - each is a choice of the caller
-    W: Matrix,
+    W: Floats,
     rank: int,
     *,
     gamma: float = 0.01,
@@ -361,7 +359,7 @@ def decompose(  # noqa: PLR0913 - each is a choice of the caller
     return Decomposition(B, L, residual, tuple(run.rounds), converged)
 
 
-def _check(W: Matrix, rank: int, gamma: float) -> None:
+def _check(W: Floats, rank: int, gamma: float) -> None:
     if W.ndim != 2 or not W.size or not np.isfinite(W).all():
         raise UsageError(
             f"expected a finite matrix with rows and columns, got shape {W.shape}; "
@@ -373,7 +371,7 @@ def _check(W: Matrix, rank: int, gamma: float) -> None:
         raise UsageError(f"expected a residual gamma above 0, got {gamma}; the default is 0.01")
 
 
-def _start(singular: Matrix, Vt: Matrix, rank: int, norm: int, rng: np.random.Generator) -> _Run:
+def _start(singular: Floats, Vt: Floats, rank: int, norm: int, rng: np.random.Generator) -> _Run:
     """Return the start of Lemma upper, padded to ``rank`` rows."""
     k, n = Vt.shape
     start_rank = min(k, rank)
@@ -436,16 +434,16 @@ def _round(
     return residual <= gamma and (plan.slack is None or sensitivity <= 1.0 + plan.slack)
 
 
-def _best_reconstruction(L: Matrix, pulled: Matrix, beta: float) -> Matrix:
+def _best_reconstruction(L: Floats, pulled: Floats, beta: float) -> Floats:
     """Return ``B = (βW + π)Lᵀ(βLLᵀ + I)⁻¹``, the paper's Eq. (UpdateB)."""
     system = beta * (L @ L.T)
     system[np.diag_indices_from(system)] += 1.0
     factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
-    B: Matrix = cho_solve(factor, L @ pulled.T, overwrite_b=True, check_finite=False).T
+    B: Floats = cho_solve(factor, L @ pulled.T, overwrite_b=True, check_finite=False).T
     return B
 
 
-def _moved_off_zero(L: Matrix, size: float, norm: int, rng: np.random.Generator) -> Matrix:
+def _moved_off_zero(L: Floats, size: float, norm: int, rng: np.random.Generator) -> Floats:
     """Return L with noise of ``size`` on its zeros, its columns still in their balls."""
     noise = rng.standard_normal(L.shape)
     noise *= size
@@ -455,7 +453,7 @@ def _moved_off_zero(L: Matrix, size: float, norm: int, rng: np.random.Generator)
     return noise
 
 
-def _exact_sensitivity(B: Matrix, L: Matrix, gap: Matrix, norm: int) -> float:
+def _exact_sensitivity(B: Floats, L: Floats, gap: Floats, norm: int) -> float:
     """Return Δ(L + B⁺gap), infinite while B does not have full row rank.
 
     Multiplying by ``‖B‖²`` bounds the error after exactness: the best B for that L is shorter.

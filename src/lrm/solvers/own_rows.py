@@ -23,25 +23,22 @@ from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky, lapack
 from scipy.optimize import linprog, minimize_scalar
 
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver
-from lrm.maps.linear import TINY
+from lrm.maps.linear import TINY, Floats, Integers
 from lrm.solvers import settings
 from lrm.solvers.quasi_newton import descend
-
-Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OwnRows:
     """A strategy ``[diag(cells); diag(rows)·W]`` and its error."""
 
-    cells: Matrix
-    rows: Matrix
+    cells: Floats
+    rows: Floats
     error: float
     iterations: int
 
@@ -99,7 +96,7 @@ def optimise_own_rows(W: sp.csr_array, *, clock: Clock = UNLIMITED) -> OwnRows:
     return OwnRows(1.0 - sizes.T @ rows, rows, error, rounds)
 
 
-def _rows_error(z: Matrix, *, sizes: sp.csr_array, power: float) -> tuple[float, Matrix]:
+def _rows_error(z: Floats, *, sizes: sp.csr_array, power: float) -> tuple[float, Floats]:
     """``log Σ c⁻² + 2·log(norm of the columns)`` at ``c = exp(z)``, and its gradient."""
     # Neither term depends on a common factor of c alone: each is taken where it cannot overflow.
     most, least = float(z.max()), float(z.min())
@@ -114,7 +111,7 @@ def _rows_error(z: Matrix, *, sizes: sp.csr_array, power: float) -> tuple[float,
     return float(value), gradient
 
 
-def _joint_error(W: sp.csr_array, rows: Matrix, cells: Matrix) -> float:
+def _joint_error(W: sp.csr_array, rows: Floats, cells: Floats) -> float:
     """``tr (C² + N⁻¹)⁻¹``; for rows of weight 0 that of the cells alone.
 
     Infinite where float64 cannot tell.
@@ -132,7 +129,7 @@ def _joint_error(W: sp.csr_array, rows: Matrix, cells: Matrix) -> float:
     return float(np.sum(inverse * (1.0 - inverse * diagonal)))
 
 
-def extreme_columns(W: Matrix) -> Matrix:
+def extreme_columns(W: Floats) -> Floats:
     """Return the strategy that measures only the corners of the hull of ±columns of W.
 
     A column ``w = Σ λ·(other columns)`` with ``Σ|λ| ≤ 1`` needs no row of its own: its column of
@@ -166,7 +163,7 @@ def extreme_columns(W: Matrix) -> Matrix:
     return strategy[corner]
 
 
-def disjoint_groups(rows: Matrix) -> NDArray[np.int64]:
+def disjoint_groups(rows: Floats) -> Integers:
     """The group of each row: one after the other, as long as no two share a cell.
 
     The rows of one ``GROUP BY`` are such a group: together their sensitivity is that of one row.
@@ -187,8 +184,8 @@ def disjoint_groups(rows: Matrix) -> NDArray[np.int64]:
 
 
 def weighted_groups(
-    W: Matrix, rows: Matrix, group: NDArray[np.int64], clock: Clock = UNLIMITED
-) -> Matrix | None:
+    W: Floats, rows: Floats, group: Integers, clock: Clock = UNLIMITED
+) -> Floats | None:
     """Rows that span those of W (k x n), each group of them with its best weight.
 
     Minimises ``log tr(W·(Σ c_g²·A_gᵀA_g)⁺·Wᵀ) + 2·log max_j Σ c_g·|A_g|_j`` over the weights
@@ -201,7 +198,7 @@ def weighted_groups(
     C, R, sizes = A @ basis, W @ basis, np.abs(A)
     power = 60.0  # of the mean that stands in for the largest column
 
-    def error(logs: Matrix) -> tuple[float, Matrix]:
+    def error(logs: Floats) -> tuple[float, Floats]:
         # The error does not depend on the scale of all weights; a long step must not overflow.
         c = np.exp(logs - logs.max())[group]
         gram = (C * (c * c)[:, np.newaxis]).T @ C

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from lrm.clock import UNLIMITED, Clock
+from lrm.maps.linear import Floats
 from lrm.maps.matrices import SparseMap
 from lrm.solvers import settings
 from lrm.solvers.gram_operators import GramOperator, gram_operator
@@ -38,8 +38,6 @@ from lrm.solvers.sparse_rows import (
     stages,
 )
 
-Matrix = NDArray[np.float64]
-
 STAGE = Stage(1, 1e-5, 200, 4)
 """Descents over single cells. With 40 rounds in all, 4,096 random ranges ended 0.6 % higher."""
 
@@ -47,7 +45,7 @@ LEAST_RING = 512
 """Cells of the shortest ring, a power of 2: every ring is a multiple of it, and of all blocks."""
 
 
-def range_correlation(lengths: Matrix, weights: Matrix, cells: int) -> Matrix:
+def range_correlation(lengths: Floats, weights: Floats, cells: int) -> Floats:
     """The mean of ``(WᵀW)_ij`` over the cells, by distance, for ranges of the given lengths.
 
     >>> range_correlation(np.array([3, 3]), np.array([1.0, 1.0]), 2).tolist()
@@ -71,26 +69,26 @@ def ring_size(reach: int) -> int:
 class RingGram(GramOperator):
     """``G_ij = g(|i − j|)`` around a ring of blocks, of which each has ``block`` cells."""
 
-    correlation: Matrix
+    correlation: Floats
     size: int
     block: int = 1
 
     @property
-    def widths(self) -> Matrix:  # type: ignore[override]
+    def widths(self) -> Floats:  # type: ignore[override]
         """Number of cells of each block."""
         return np.full(self.size // self.block, float(self.block))
 
     @property
-    def energies(self) -> Matrix:  # type: ignore[override]
+    def energies(self) -> Floats:  # type: ignore[override]
         """The diagonal of g, summed over each block."""
         return np.asarray(self.widths * self.correlation[0])
 
-    def times(self, columns: Matrix) -> Matrix:
+    def times(self, columns: Floats) -> Floats:
         spectrum = np.fft.rfft(self.around)[:, None] * np.fft.rfft(columns, axis=0)
         return np.asarray(np.fft.irfft(spectrum, n=len(columns), axis=0))
 
     @property
-    def around(self) -> Matrix:
+    def around(self) -> Floats:
         """The first column of the operator."""
         reach = len(self.correlation)
         g = np.zeros(self.size)
@@ -105,7 +103,7 @@ class RingGram(GramOperator):
 
 
 def optimise_periodic_rows(
-    correlation: Matrix, *, rng: np.random.Generator, clock: Clock = UNLIMITED
+    correlation: Floats, *, rng: np.random.Generator, clock: Clock = UNLIMITED
 ) -> SparseRows:
     """Choose the rows of a ring, from the mean of ``(WᵀW)_ij`` by distance, as far as it reaches.
 

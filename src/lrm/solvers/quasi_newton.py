@@ -7,13 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lrm.errors import StopSolver
+from lrm.maps.linear import Floats
 
-Matrix = NDArray[np.float64]
-Smooth = Callable[[Matrix], tuple[float, Matrix]]
-Weighted = Callable[[Matrix], tuple[float, Matrix, Matrix]]
+Smooth = Callable[[Floats], tuple[float, Floats]]
+Weighted = Callable[[Floats], tuple[float, Floats, Floats]]
 OnRound = Callable[[int, float], None]
 
 _SHORTEST = 2.0**-20
@@ -25,7 +24,7 @@ _LESS_STEEP = 0.9
 class Descent:
     """Where a descent ended, and why."""
 
-    point: Matrix
+    point: Floats
     value: float
     rounds: int
     converged: bool
@@ -41,7 +40,7 @@ class _Memory:
     """
 
     def __init__(self, size: int) -> None:
-        self._pairs: deque[tuple[Matrix, Matrix, float]] = deque(maxlen=size)
+        self._pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=size)
 
     def __bool__(self) -> bool:
         return bool(self._pairs)
@@ -49,13 +48,13 @@ class _Memory:
     def clear(self) -> None:
         self._pairs.clear()
 
-    def add(self, step: Matrix, change: Matrix) -> None:
+    def add(self, step: Floats, change: Floats) -> None:
         """Keep a pair if it shows positive curvature; others would spoil descent."""
         curvature = float(np.vdot(step, change))
         if curvature > 1e-12 * np.sqrt(np.vdot(step, step) * np.vdot(change, change)):
             self._pairs.append((step, change, curvature))
 
-    def direction(self, gradient: Matrix) -> Matrix:
+    def direction(self, gradient: Floats) -> Floats:
         """Return ``-H·gradient`` by the two-loop recursion; O(size) vector operations."""
         q = -gradient
         weights = []
@@ -84,14 +83,14 @@ class _Stall:
         return full and self._values[0] - value <= self._enough * abs(value)
 
 
-def _first_length(direction: Matrix) -> float:
+def _first_length(direction: Floats) -> float:
     """Bound the first step, before the first curvature update."""
     return min(1.0, 0.1 * float(np.sqrt(direction.size / np.vdot(direction, direction))))
 
 
 def _weak_wolfe(  # noqa: PLR0913, PLR0917 - one line, described whole
-    function: Smooth, x: Matrix, value: float, d: Matrix, slope: float, length: float
-) -> tuple[Matrix, float, Matrix] | None:
+    function: Smooth, x: Floats, value: float, d: Floats, slope: float, length: float
+) -> tuple[Floats, float, Floats] | None:
     """Return a point on ``x + t·d`` that is lower and less steep, with value and gradient.
 
     Bisection for the weak Wolfe conditions [1]_. Sufficient decrease alone ended 0.5 to
@@ -120,7 +119,7 @@ def _weak_wolfe(  # noqa: PLR0913, PLR0917 - one line, described whole
 
 def descend(  # noqa: PLR0913 - the knobs of one loop
     function: Smooth,
-    start: Matrix,
+    start: Floats,
     *,
     on_round: OnRound,
     tolerance: float = 1e-6,
@@ -171,7 +170,7 @@ def descend(  # noqa: PLR0913 - the knobs of one loop
 
 def descend_orthantwise(  # noqa: PLR0913 - the knobs of one loop
     function: Weighted,
-    start: Matrix,
+    start: Floats,
     *,
     on_round: OnRound,
     nonnegative: bool = False,
@@ -244,7 +243,7 @@ def descend_orthantwise(  # noqa: PLR0913 - the knobs of one loop
     return Descent(x, value, rounds, converged=False, interrupted=False)
 
 
-def _pseudo_gradient(x: Matrix, gradient: Matrix, weight: Matrix, *, nonnegative: bool) -> Matrix:
+def _pseudo_gradient(x: Floats, gradient: Floats, weight: Floats, *, nonnegative: bool) -> Floats:
     """Return the direction of steepest ascent of ``F(x, |x|)``; 0 where x is stationary."""
     if nonnegative:
         ascent = gradient + weight

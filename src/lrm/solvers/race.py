@@ -15,14 +15,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from lrm.clock import Clock, Step
 from lrm.errors import ConvergenceError, StopSolver
+from lrm.maps.linear import Floats
 from lrm.solvers import settings
 from lrm.solvers.exact import ExactPair, checked_pair, factorise
-
-Matrix = NDArray[np.float64]
 
 ROUNDING = 1e-8
 """A smaller relative gain does not count: integer strategies of 30 bits lose as much."""
@@ -160,7 +158,7 @@ class Race:
     The best is always there: it begins as the identity.
     """
 
-    def __init__(self, W: Matrix, clock: Clock) -> None:
+    def __init__(self, W: Floats, clock: Clock) -> None:
         self.W = np.ascontiguousarray(W, dtype=np.float64)
         self.candidates: list[Candidate] = []
         self.error, self.winner = np.inf, ""
@@ -192,7 +190,7 @@ class Race:
         if error < self.error * (1.0 - ROUNDING) or self.error == np.inf:
             self.error, self.winner, self._pair = float(error), name, pair
 
-    def offer_strategy(self, name: str, L: Matrix, iterations: int = 0) -> float:
+    def offer_strategy(self, name: str, L: Floats, iterations: int = 0) -> float:
         """Measure a strategy in its exact form and offer it; infinite if it does not answer W."""
         try:
             pair = factorise(self.W, L)

@@ -33,13 +33,13 @@ from scipy.linalg import LinAlgError
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver
 from lrm.exact.plus_rows import BLOCK, PlusRows, beside_identity, trace_gradient
+from lrm.maps.linear import Floats
 from lrm.maps.words import chain_blocks
 from lrm.solvers import settings
 from lrm.solvers.extra_rows import RowsError, assemble, optimise_extra_rows, with_cells
 from lrm.solvers.gram_operators import ChainGram, GramOperator
 from lrm.solvers.quasi_newton import Descent, descend_orthantwise
 
-Matrix = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 ENTRY_WORK = 1.1e-7
@@ -119,7 +119,7 @@ class _Resolution:
         self.unit = float(gram.energies.sum())
         self.function = RowsError(gram, self.unit)
 
-    def _plus(self, X: sp.csr_array, scale: Matrix) -> PlusRows:
+    def _plus(self, X: sp.csr_array, scale: Floats) -> PlusRows:
         """The inverse of ``[I; Xᵀ]·D``."""
         return beside_identity(sp.csr_array(X.T), scale, self.function.widths)
 
@@ -134,7 +134,7 @@ class _Resolution:
         gain = float(np.vdot(plus.solve_inner(np.eye(X.shape[1])), plus.scaled @ image))
         return self.function.share(gain, scale) * self.unit
 
-    def of_entries(self, x: Matrix, *, support: _Support) -> tuple[float, Matrix, Matrix]:
+    def of_entries(self, x: Floats, *, support: _Support) -> tuple[float, Floats, Floats]:
         """The error and its derivatives by the entries of a support and by their sizes.
 
         ``Q = G·Aᵀ·M⁻¹`` in one product with G; the error is a sum over the entries of A and Q.
@@ -152,7 +152,7 @@ class _Resolution:
         middle = inverse @ np.asarray(plus.scaled @ image)
         gain = float(np.dot(x * scale[cell], Q))
         unit = 2.0 / self.unit
-        by_scale: Matrix = gram.energies * scale
+        by_scale: Floats = gram.energies * scale
         by_scale -= np.bincount(cell, weights=Q * x, minlength=gram.cells)
         by_entry = gram.widths[cell] * support.products(x, middle) - scale[cell] * Q
         return self.function.share(gain, scale), unit * by_entry, unit * by_scale[cell]
@@ -198,11 +198,11 @@ class _Support:
         counts = np.bincount(self.cell, minlength=self.shape[0])
         return np.concatenate([[0], np.cumsum(counts)])
 
-    def matrix(self, x: Matrix) -> sp.csr_array:
+    def matrix(self, x: Floats) -> sp.csr_array:
         """The entries in their places."""
         return sp.csr_array((x, self.row, self.starts), shape=self.shape)
 
-    def products(self, x: Matrix, matrix: Matrix) -> Matrix:
+    def products(self, x: Floats, matrix: Floats) -> Floats:
         """The entries of ``X @ matrix`` in the places of the support."""
         counts = np.diff(self.starts)
         if int(counts @ counts) > MOST_PAIRS:
@@ -211,7 +211,7 @@ class _Support:
         weights = x[first] * matrix[self.row[first], self.row[second]]
         return np.asarray(np.bincount(second, weights=weights, minlength=len(x)), dtype=np.float64)
 
-    def _products_by_pieces(self, x: Matrix, matrix: Matrix) -> Matrix:
+    def _products_by_pieces(self, x: Floats, matrix: Floats) -> Floats:
         """``products`` through the rows of X written out, a few cells at a time."""
         X, products = self.matrix(x), np.empty(len(x))
         cells, rows = self.shape
@@ -233,7 +233,7 @@ class _Support:
         return first, self.starts[self.cell[first]] + within
 
 
-def _sizes(X: Matrix | sp.csr_array) -> Matrix:
+def _sizes(X: Floats | sp.csr_array) -> Floats:
     """``1 + Σ|θ|`` of each cell."""
     return np.asarray(1.0 + abs(X).sum(axis=1), dtype=np.float64).ravel()
 
@@ -281,7 +281,7 @@ def optimise_sparse_rows(  # noqa: PLR0913 - each is a choice of the caller
     (True, (16, 64))
     """
     run = _Run(clock, name)
-    X: Matrix | sp.csr_array | None = None if start is None else sp.csr_array(start.T)
+    X: Floats | sp.csr_array | None = None if start is None else sp.csr_array(start.T)
     block, converged = 1, True
     for stage in stages:
         level = _Resolution(gram.coarser(stage.block), nonnegative=nonnegative)
@@ -301,7 +301,7 @@ def optimise_sparse_rows(  # noqa: PLR0913 - each is a choice of the caller
     return SparseRows(fine, error, run.rounds, converged)
 
 
-def _finer(X: Matrix | sp.csr_array, factor: int, cells: int) -> sp.csr_array:
+def _finer(X: Floats | sp.csr_array, factor: int, cells: int) -> sp.csr_array:
     """Rows with each block split into ``factor``."""
     return sp.csr_array(sp.csr_array(X)[np.arange(cells) // factor])
 
@@ -314,8 +314,8 @@ class _Run:
         self.rounds, self.error = 0, np.inf
 
     def descend(
-        self, level: _Resolution, X: Matrix | sp.csr_array, stage: Stage
-    ) -> tuple[Matrix | sp.csr_array, bool]:
+        self, level: _Resolution, X: Floats | sp.csr_array, stage: Stage
+    ) -> tuple[Floats | sp.csr_array, bool]:
         """Descend at one resolution; return the rows, and whether nothing more is to gain."""
         last = np.inf
         for _ in range(stage.descents):
@@ -331,8 +331,8 @@ class _Run:
         return X, False
 
     def _once(
-        self, level: _Resolution, X: Matrix | sp.csr_array, stage: Stage
-    ) -> tuple[Descent, Matrix | sp.csr_array]:
+        self, level: _Resolution, X: Floats | sp.csr_array, stage: Stage
+    ) -> tuple[Descent, Floats | sp.csr_array]:
         def report(iteration: int, value: float) -> None:
             self.error = min(self.error, value * level.unit)
             self._clock.spend(ENTRY_WORK * X.shape[0] * X.shape[1])
@@ -364,7 +364,7 @@ class _Run:
         return run, X
 
 
-def local_basis() -> Matrix:
+def local_basis() -> Floats:
     """A basis for the prefix sums within a block and its total, of L1 columns of norm 1.
 
     >>> np.abs(local_basis()).sum(axis=0).round(9).tolist() == BLOCK * [1.0]
@@ -382,7 +382,7 @@ def local_basis() -> Matrix:
     return np.asarray(assemble(W, best.rows)[1].toarray())
 
 
-def local_gram(chain: tuple[Matrix, Matrix], basis: Matrix) -> ChainGram:
+def local_gram(chain: tuple[Floats, Floats], basis: Floats) -> ChainGram:
     """``WᵀW`` of prefix sums or all ranges (`LinearMap.gram_chain`), over blocks."""
     inverse = np.linalg.inv(basis.T @ basis)
     weights = inverse.sum(axis=1)
@@ -394,7 +394,7 @@ def local_gram(chain: tuple[Matrix, Matrix], basis: Matrix) -> ChainGram:
     return ChainGram(widths, energies, left, right, inside - left * right)
 
 
-def local_strategy(rows: sp.csr_array, basis: Matrix) -> sp.csr_array:
+def local_strategy(rows: sp.csr_array, basis: Floats) -> sp.csr_array:
     """The basis over each block, and the rows over blocks spread over their cells."""
     blocks = rows.shape[1]
     shares = np.repeat(1.0 / (1.0 + np.asarray(abs(rows).sum(axis=0)).ravel()), BLOCK)

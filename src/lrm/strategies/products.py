@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lrm.errors import UsageError, WorkloadError
 from lrm.exact.cells import CellMap
@@ -22,6 +21,7 @@ from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.residuals import GaussianGroups
 from lrm.exact.products.strategy import Group, ProductStrategy, axes_of
 from lrm.exact.products.subsets import masks_of
+from lrm.maps.linear import Floats, Integers
 from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.map import ProductMap
@@ -35,8 +35,6 @@ from lrm.solvers.settings import Effort
 from lrm.strategies.base import Problem, ProductChoice, Search
 from lrm.workload import Workload
 from lrm.workload.columns import statement_columns
-
-Floats = NDArray[np.float64]
 
 MOST_ENTRIES = 1 << 25
 """Inner nodes × values of a tree that is written out (256 MB)."""
@@ -114,7 +112,7 @@ def reweighed(choice: ProductChoice, found: ProductStrategy | GaussianGroups) ->
     return replace(choice, found=found, record=record)
 
 
-def _group(batch: ProductBatch, terms: NDArray[np.int64], basis: Callable[[int], Basis]) -> Group:
+def _group(batch: ProductBatch, terms: Integers, basis: Callable[[int], Basis]) -> Group:
     """Some terms by one product of one basis for each merged attribute."""
     reduced = merge_values(batch.take(terms))
     sizes = reduced.batch.sizes

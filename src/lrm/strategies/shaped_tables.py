@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.linalg as la
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from lrm.clock import Clock
@@ -27,7 +26,7 @@ from lrm.exact.products.strategy import group_weights
 from lrm.exact.reconstruction import Reconstruction
 from lrm.exact.rounding import DEFAULT_MAX_RECORDS, most_bits
 from lrm.exact.shaped import product_rows, table_places, table_rows, whitening
-from lrm.maps.linear import Floats
+from lrm.maps.linear import Floats, Integers
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
 from lrm.privacy.bodies.base import Body
@@ -253,7 +252,7 @@ class GroupErrors:
 class TablesChoice(Choice):
     """Tables of attributes, and a body for their noise; members as in `ShapedChoice`."""
 
-    labels: tuple[NDArray[np.int64], ...]
+    labels: tuple[Integers, ...]
     tables: tuple[Attributes, ...]
     shape: TableGroups
     error: float

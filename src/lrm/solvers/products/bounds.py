@@ -18,17 +18,14 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lrm.exact.cells import reduce_rows
 from lrm.exact.products.quadratic import PairGram, Quadratic
-from lrm.maps.linear import LinearMap
+from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
 from lrm.solvers import settings
 from lrm.solvers.gaussian_chain import optimise_gaussian_gram
-
-Floats = NDArray[np.float64]
 
 ROUNDING = 1e-12
 """By how much bounds are lowered, so that rounding errors do not lift them above the truth."""

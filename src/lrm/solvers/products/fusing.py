@@ -14,7 +14,6 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lrm.clock import Clock
 from lrm.errors import StopSolver
@@ -22,15 +21,13 @@ from lrm.exact.products.basis import Basis, BasisStatistics, identity_basis
 from lrm.exact.products.marginals import Marginals, Point
 from lrm.exact.products.quadratic import FactorPairs, PairGram, Quadratic
 from lrm.exact.products.strategy import Axis, Group, on_axes
-from lrm.maps.linear import TINY
+from lrm.maps.linear import TINY, Floats
 from lrm.maps.products.batch import ProductBatch
 from lrm.solvers import settings
 from lrm.solvers.products.joint import LONGEST, MixedGram, rows_of
 from lrm.solvers.products.search import SetSearch
 from lrm.solvers.settings import Effort
 from lrm.solvers.sparse_rows import Stage, optimise_sparse_rows
-
-Floats = NDArray[np.float64]
 
 #: Most queries of a term over a long one: each is answered through all rows of its basis.
 MOST_QUERIES = 20_000

@@ -28,7 +28,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from lrm.clock import UNLIMITED, Clock, Step
@@ -40,16 +39,13 @@ from lrm.exact.products.strategy import axes_of
 from lrm.exact.products.subsets import members_of, sums_over, tuples_of
 from lrm.exact.products.trees import is_tractable, level_spreads
 from lrm.maps.kron import kronecker
-from lrm.maps.linear import TINY
+from lrm.maps.linear import TINY, Floats, Integers
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
 from lrm.solvers import settings
 from lrm.solvers.gaussian import optimise_gaussian
 from lrm.solvers.products.grouping import group_terms
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Masks = NDArray[np.uint64]
 Subset = tuple[int, ...]
 
 #: Attributes of more merged values have the identity or a tree: a Gram is dense.

@@ -20,14 +20,12 @@ from lrm.errors import StopSolver
 from lrm.exact.products.basis import Basis, identity_basis
 from lrm.exact.products.marginals import LEAST_LOG, Point, SetWeights
 from lrm.exact.products.quadratic import PairGram, Quadratic
-from lrm.maps.linear import LinearMap
+from lrm.maps.linear import Floats, LinearMap
 from lrm.solvers import settings
 from lrm.solvers.extra_rows import ExtraRows, optimise_extra_rows, round_work
 from lrm.solvers.gram_operators import ChainGram, GramOperator
 from lrm.solvers.products.weights import Family, joint_work
 from lrm.solvers.sparse_rows import optimise_sparse_rows, stages
-
-Floats = NDArray[np.float64]
 
 #: Largest entry of a row, relative to the identity: longer ones leave the error few digits.
 LONGEST = 1e3

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver
 from lrm.exact.products.combine import LEAST_GAIN, find_combination
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.strategy import Group, ProductStrategy, axes_of
+from lrm.maps.linear import Integers
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
 from lrm.solvers import settings
@@ -25,8 +25,6 @@ from lrm.solvers.products.fusing import fuse_axes, fuse_long_axes
 from lrm.solvers.products.group import EFFORTS, GroupEffort, GroupSearch
 from lrm.solvers.products.grouping import Grouping, group_terms
 from lrm.solvers.settings import Effort
-
-Integers = NDArray[np.int64]
 
 #: A quick look at a group, to compare splits.
 SCOUT = GroupEffort(0, 1, 6, 0, (10,), (3,), 0, 40)

@@ -12,22 +12,19 @@ from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from lrm.exact.products.basis import Basis, identity_basis
 from lrm.exact.products.marginals import Point, SetWeights
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.residuals import GaussianGroups, GaussianStrategy
 from lrm.exact.products.strategy import Group, ProductStrategy, on_axes
-from lrm.exact.products.subsets import masks_of
+from lrm.exact.products.subsets import Masks, masks_of
+from lrm.maps.linear import Floats, Integers
 from lrm.maps.products.batch import ProductBatch
 from lrm.solvers.products.gaussian import residual_demands, residual_shares, residual_strategy
 from lrm.solvers.products.group import marginals_of
 from lrm.solvers.products.weights import Family, descend_weights
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Masks = NDArray[np.uint64]
 Demand = Callable[[Quadratic, ProductBatch], Floats]
 
 ROUNDS = 60

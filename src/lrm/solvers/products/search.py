@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.exact.products.marginals import Point
 from lrm.exact.products.subsets import (
+    Masks,
     SubsetIndex,
     bits_of,
     contained,
@@ -28,7 +28,7 @@ from lrm.exact.products.subsets import (
     members_of,
     popcount,
 )
-from lrm.maps.linear import TINY
+from lrm.maps.linear import TINY, Floats, Integers
 from lrm.solvers import settings
 from lrm.solvers.products.weights import (
     Family,
@@ -38,10 +38,6 @@ from lrm.solvers.products.weights import (
     score_families,
     settle_work,
 )
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Masks = NDArray[np.uint64]
 
 #: A gain of the log error that is worth a move, or going on.
 MOVE_GAIN = 1e-6
@@ -371,7 +367,7 @@ def greedy_cover(
     bits = bits_of(d)
     used = np.flatnonzero(members_of(need, d).any(axis=0))
     open_ = np.ones(len(need), dtype=bool)
-    cover: list[NDArray[np.uint64]] = []
+    cover: list[Masks] = []
     order = np.argsort(-alone, kind="stable")
     for seed in order:
         if not open_[seed]:

@@ -11,18 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from lrm.clock import UNLIMITED, Clock
 from lrm.exact.products.basis import Basis
 from lrm.exact.products.marginals import LEAST_LOG, Point, SetWeights
 from lrm.exact.products.quadratic import Quadratic
-from lrm.exact.products.subsets import contained
-
-Floats = NDArray[np.float64]
-Masks = NDArray[np.uint64]
-
+from lrm.exact.products.subsets import Masks, contained
+from lrm.maps.linear import Floats
 
 #: Entries of the largest array that scores of many families are computed in at a time.
 CHUNK = 1 << 17
