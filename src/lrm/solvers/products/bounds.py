@@ -15,11 +15,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
-from lrm.exact.cells import reduce_rows
 from lrm.exact.products.quadratic import PairGram, Quadratic
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.products.batch import ProductBatch
@@ -160,11 +158,17 @@ def _alone(factor: LinearMap) -> float:
     With weights v_i of sum 1 for the values of each attribute, those of a product are products, and
     so is the bound ``(tr √(D·V·D))²`` with ``D² = diag(v)``.
     """
-    if factor.shape[1] > MOST_VALUES or not factor.gram().any():
+    gram = factor.gram() if factor.shape[1] <= MOST_VALUES else np.zeros((1, 1))
+    if not gram.any():
         return 0.0
-    rows = partial(reduce_rows, factor)
+
+    def rows() -> Floats:
+        values, vectors = np.linalg.eigh(gram)
+        nonzero = values > NEGLIGIBLE * values[-1]
+        return np.asarray(np.sqrt(values[nonzero])[:, None] * vectors[:, nonzero].T)
+
     rounds = settings.BOUND_ROUNDS
-    return optimise_gaussian_gram(factor.gram(), rows, tolerance=0.01, max_rounds=rounds).lower
+    return optimise_gaussian_gram(gram, rows, tolerance=0.01, max_rounds=rounds).lower
 
 
 def _root_sum(gram: Floats) -> float:
