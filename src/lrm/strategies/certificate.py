@@ -15,13 +15,6 @@ from lrm.solvers.gaussian import optimise_gaussian
 from lrm.solvers.products.bounds import product_bound
 from lrm.strategies.base import Problem
 
-CLOSED_FORM_CELLS = 2048
-"""Maps with closed forms over more cells are bounded by their known singular values."""
-
-PRODUCT_ENTRIES = 2e7
-"""Queries × cells up to which a batch over products is written out for its singular values."""
-
-
 PROVEN = 1.001
 """An error no more above a bound that costs nothing needs no better one."""
 
@@ -67,8 +60,9 @@ def least_error(
 
 
 def _is_closed_form(problem: Problem) -> bool:
+    """Whether known singular values are the bound: of prefix sums and all ranges of many cells."""
     queries = problem.workload.queries
-    return queries.has_closed_forms and queries.shape[1] > CLOSED_FORM_CELLS
+    return queries.has_closed_forms and queries.shape[1] > settings.LONG_CELLS
 
 
 def spectrum_of(
@@ -81,7 +75,7 @@ def spectrum_of(
     queries = problem.workload.queries
     if not problem.is_listed:
         return None
-    if problem.products is not None and queries.shape[0] * queries.shape[1] > PRODUCT_ENTRIES:
+    if problem.products is not None and queries.shape[0] * queries.shape[1] > settings.FLAT_ENTRIES:
         return None
     known = queries.known_singular_values()
     if known is not None:
