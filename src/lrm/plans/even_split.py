@@ -96,11 +96,11 @@ class _Parts:
         if self._products is not None:
             terms = np.flatnonzero(of_column[self._terms] > 0)
             batch, groups = _without_groups(self._products.batch.take(terms), self._merges)
-            importance = of_column[self._terms[terms]]
-            return groups * _product_error(batch, importance, search)
+            importance = np.repeat(of_column[self._terms[terms]], batch.term_queries)
+            return groups * _error(ProductMap(batch), importance, search)
         rows = np.flatnonzero(of_column[self._columns.of_row] > 0)
         matrix = self._queries.sparse()[rows]
-        return _flat_error(SparseMap(matrix), of_column[self._columns.of_row[rows]], search)
+        return _error(SparseMap(matrix), of_column[self._columns.of_row[rows]], search)
 
 
 def _without_groups(batch: ProductBatch, known: KnownMerges) -> tuple[ProductBatch, int]:
@@ -132,14 +132,7 @@ def _is_identity(factor: LinearMap) -> bool:
     )
 
 
-def _product_error(batch: ProductBatch, importance: Floats, search: Search) -> float:
-    each = np.repeat(importance, batch.term_queries)
-    if math.prod(batch.sizes) * batch.queries <= LISTED:
-        return _matrix_error(batch.dense() * np.sqrt(each)[:, None], search.noise)
-    return _searched(Workload(ProductMap(batch), importance=each), search)
-
-
-def _flat_error(queries: SparseMap, importance: Floats, search: Search) -> float:
+def _error(queries: LinearMap, importance: Floats, search: Search) -> float:
     if math.prod(queries.shape) <= LISTED:
         return _matrix_error(queries.dense() * np.sqrt(importance)[:, None], search.noise)
     return _searched(Workload(queries, importance=importance), search)
