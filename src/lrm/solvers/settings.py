@@ -125,7 +125,7 @@ LONG_CELLS = 2048  # double: 1.1213
 LOCAL_CELLS = 8192  # double: minutes for 8,208 prefix sums
 """Prefix sums and all ranges over more cells have a basis for each block below the rows."""
 
-LEAST_REACHES = 4  # double: 0.9721
+LEAST_REACHES = 4  # half: 1.0064
 """How many times the longest range goes into the cells, where rows repeat along them, and into the
 ring that these rows are chosen on."""
 
@@ -161,7 +161,7 @@ LOCAL_TRIES = 3  # half: 1.0053
 OWN_ROWS_POWERS = (20.0, 100.0, 500.0)  # not varied: 10⁵ cells
 """Powers of the norms that stand in for the largest column, one after the other."""
 
-RING_SHARE = 12  # double: 1.0060
+RING_SHARE = 12  # half: 1.0058
 """Rows of such a ring: one for this number of cells."""
 
 # --- Products of attributes, chosen on `python -m benchmarks products`, `report` and `golden`.
