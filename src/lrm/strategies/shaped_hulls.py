@@ -67,8 +67,8 @@ FREE_LISTED = {8: 20, 9: 9, 10: 6}
 FREE_FACETS: dict[Effort, int] = {"quick": 4000, "normal": 10_000, "thorough": 20_000}
 """Facets of a hull above which no free points are looked for: they multiply."""
 
-LEAST_SPLIT, MOST_SPLIT, MOST_SPLIT_CELLS = 7, 25, 2048
-"""Ranks, and merged cells, of hulls that are sampled by rejection."""
+LEAST_SPLIT, MOST_SPLIT, MOST_SPLIT_CELLS, MOST_SPLIT_WORK = 7, 25, 2048, 530_000
+"""Ranks, merged cells, and cells times squared ranks, of hulls that are sampled by rejection."""
 
 SPLIT_WORTH, LEAST_EFFECTIVE = 0.97, 200.0
 """Such hulls must be better than all else by 3 %, by a sample that is worth this many points."""
@@ -122,6 +122,7 @@ def hull_candidates(
     n, k = columns.shape
     is_listed = n <= HULL_CELLS.get(k, 0) and search.clock.affords(1.0)
     is_split = LEAST_SPLIT <= k <= MOST_SPLIT and k <= n <= MOST_SPLIT_CELLS
+    is_split = is_split and n * k * k <= MOST_SPLIT_WORK
     is_split = is_split and held is None and search.clock.affords(SPLIT_SECONDS[effort])
     if not is_listed and not is_split:
         return []

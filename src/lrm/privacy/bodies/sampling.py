@@ -33,8 +33,9 @@ estimate with the product of the leaves, and in all."""
 PILOT_EFFECTIVE = 20
 """Effective directions per dimension at which a covariance is good enough for an ellipsoid."""
 
-MOST_WORK = 5e9
-"""Directions times dimensions times generators of the hull, times dimensions: about 3 seconds."""
+PILOT_WORK, MOST_WORK = 5e8, 5e9
+"""Directions times dimensions times generators of the hull, times dimensions: about 3 seconds in
+all; the first two covariances may take more."""
 
 PRECISE = 0.005
 """Relative standard error of the variance along one axis at which sampling ends: that of the total
@@ -196,7 +197,7 @@ def sample_hull(
         pilot = _meet(scaled, [round_body], count, rng).sample(scaled, rng)
         round_body = Ellipsoid(la.cholesky(pilot.second_moment, lower=True))
         is_good = pilot.effective >= PILOT_EFFECTIVE * k and count > PILOT
-        if is_good or count >= MOST_PILOT:
+        if is_good or 2 * count > max(2 * PILOT, min(MOST_PILOT, PILOT_WORK / scaled.size / k)):
             break
         count *= 2
     proposals: list[Ellipsoid | _Product] = [round_body]
