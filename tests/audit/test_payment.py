@@ -19,7 +19,7 @@ from lrm.privacy.bodies.sums import Groups
 from lrm.privacy.bodies.tables import Tables
 from lrm.privacy.budget import ZCDP, PureDP
 from lrm.privacy.shaped import calibrate_shaped
-from lrm.releases import preview
+from lrm.releases import making, preview
 from lrm.releases.file import load_release
 from lrm.tables import open_table
 from lrm.tables.duckdb_table import DuckDbTable
@@ -224,11 +224,16 @@ def test_a_fault_while_counting_costs_the_budget_and_tells_no_data(
     assert not Path("out.lrm").exists()
 
 
-def test_an_interrupt_while_counting_tells_what_was_paid(plan_file, ledger, monkeypatch):
+@pytest.mark.parametrize(
+    ("place", "name"), [(DuckDbTable, "counts"), (making, "from_measurements")]
+)
+def test_an_interrupt_after_the_charge_tells_what_was_paid(
+    plan_file, ledger, monkeypatch, place, name
+):
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(DuckDbTable, "counts", interrupted)
+    monkeypatch.setattr(place, name, interrupted)
     result = run("--epsilon", "0.25")
     assert result.exit_code == 130
     assert "was charged 0.25 epsilon" in result.stderr

@@ -277,8 +277,10 @@ class Prepared:
             entry = self.ledger.spend(self.budget, self.cost, unit=self.unit, purpose=purpose)
         # From here on the budget is gone, whatever happens: privacy may be wasted, never
         # overspent. So data is read behind this line alone.
+        head = None if entry is None else f"{entry.sequence}:{entry.digest}"
         try:
             measured = measure(self.source.counts(), self.plan.measured, noise)
+            return from_measurements(self.plan, measured, self.unit, head)
         except BaseException as reason:  # Ctrl-C too
             if entry is not None:
                 reason.add_note(
@@ -286,5 +288,3 @@ class Prepared:
                     f"{entry.accounting.value} for this release, which it does not get back"
                 )
             raise
-        head = None if entry is None else f"{entry.sequence}:{entry.digest}"
-        return from_measurements(self.plan, measured, self.unit, head)
