@@ -90,8 +90,8 @@ def test_shaped_noise_has_a_series_where_hulls_are_tried():
     assert not [case for case in cases_of(SCALES["paper"]) if case.label == "shaped"]
     quick = [case for case in cases_of(SCALES["quick"]) if case.label == "shaped"]
     assert {case.figure for case in quick} == {6, 8, 9}
-    assert max(case.plan.setting.s for case in quick) == 19  # the next one is 22
-    assert [case.x for case in quick if case.figure == 9] == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+    assert max(case.plan.setting.s for case in quick) == 22  # the next one is 26
+    assert [case.x for case in quick if case.figure == 9] == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
 
 
 def test_the_series_of_shaped_noise_is_pure_and_never_above_best(finished):
