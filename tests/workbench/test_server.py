@@ -2,10 +2,14 @@
 
 import contextlib
 import hashlib
+import http.client
 import json
 import re
+import signal
 import socket
 import sqlite3
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +20,7 @@ from click.testing import CliRunner
 import lrm as library
 from lrm.cli import main
 from lrm.domain.file import parse_domain
+from lrm.workbench.checks import KEY_HEADER
 from lrm.workbench.folder import MOST_TEXT
 from lrm.workbench.params import Params
 from lrm.workbench.server import MOST_BYTES
@@ -493,3 +498,29 @@ def test_a_folder_that_does_not_exist_is_a_usage_error(tmp_path):
     done = CliRunner().invoke(main, ["workbench", str(tmp_path / "none")])
     assert done.exit_code == 2
     assert "there is no folder" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_without_a_word_while_a_page_is_open(tmp_path, number):
+    """The threads of open connections held objects of DuckDB, which listed them all as leaked."""
+    write_example(tmp_path)
+    command = [sys.executable, "-m", "lrm", "workbench", str(tmp_path), "--no-browser", "--json"]
+    process = subprocess.Popen(
+        [*command, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    address = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")["address"]
+    port, token = re.search(r":(\d+)/#token=(.*)", address).groups()
+    visitor = Client(int(port))
+    visitor.key = visitor.must("enter", token=token)["key"]
+    text = "SELECT age // 40 AS half, COUNT(*) AS n FROM visits GROUP BY half"
+    texts = {"domain_text": DOMAIN, "batch_text": text}
+    connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=120)
+    with contextlib.closing(connection):  # stays open until the command has ended
+        headers = {"Content-Type": "application/json", KEY_HEADER: visitor.key}
+        connection.request("POST", "/api/compile", json.dumps({**NAMES, **texts}), headers)
+        answer = connection.getresponse()
+        assert answer.status == 200, answer.read()
+        answer.read()
+        process.send_signal(number)
+        rest, errors = process.communicate(timeout=120)
+    assert (process.returncode, rest, errors) == (0, "", "")

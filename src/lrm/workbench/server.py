@@ -104,10 +104,14 @@ class Server(ThreadingHTTPServer):
         threading.Thread(target=load, daemon=True).start()
 
     def close_all(self) -> None:
-        """Stop listening, and end the search; a release that is being made goes on."""
+        """Stop listening, and end the search; a release that is being made goes on.
+
+        Threads of open connections keep the server: what it has opened in DuckDB must not stay.
+        """
         self.server_close()
-        if "_actions" in self.__dict__:
-            self._actions.planner.close()
+        actions = self.__dict__.pop("_actions", None)
+        if actions is not None:
+            actions.planner.close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing: a browser that goes away is no error, and what is one was answered."""
