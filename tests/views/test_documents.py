@@ -2,6 +2,7 @@
 
 import datetime as dt
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -202,3 +203,13 @@ def test_a_dry_run_lists_every_statement():
     plan = lrm.plan(lrm.sql(text, domain), "noise-on-data")
     shown = to_text(preview_document(preview(plan, [1] * 30, epsilon=1), 0.95, 20), 80)
     assert all(re.search(rf"^at{h}\b", shown, re.MULTILINE) for h in range(30))
+
+
+def test_an_answer_that_is_not_a_number_leaves_the_others_alike(calls):
+    """A standard deviation of a negative variance: NumPy warned of -inf + inf."""
+    release = lrm.release(calls, [9] * 12, epsilon=1, ledger=None)
+    table = statement_table(release, calls.workload.tables[0])
+    numbers = {name: column.copy() for name, column in table.numbers.items()}
+    for name, value in (("answer", np.nan), ("low", -np.inf), ("high", np.inf)):
+        numbers[name][2, 0] = value
+    assert replace(table, numbers=numbers).alike(0) == table.alike(0) != ""

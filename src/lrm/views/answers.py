@@ -173,13 +173,13 @@ class StatementTable:
 
     def alike(self, place: int) -> str:
         """The largest half-width of an answer's intervals, where all are alike; else empty."""
-        known = self.half_widths[:, place]
-        known = known[np.isfinite(known)]
+        bounded = np.isfinite(self.half_widths[:, place])
+        known = self.half_widths[bounded, place]
         if not len(known) or len(known) < np.isfinite(self.numbers["answer"][:, place]).sum():
             return ""
-        middle = (self.numbers["low"][:, place] + self.numbers["high"][:, place]) / 2
-        gap = np.abs(middle - self.numbers["answer"][:, place])
-        if np.any(gap > 0.02 * self.half_widths[:, place]):
+        low, high = (self.numbers[end][bounded, place] for end in ("low", "high"))
+        gap = np.abs((low + high) / 2 - self.numbers["answer"][bounded, place])
+        if np.any(gap > 0.02 * known):
             return ""  # not in the middle of its interval
         same = float(known.max()) <= ALIKE * float(known.min())
         return f"± {beside(float(known.max()), self._error(place))}" if same else ""
