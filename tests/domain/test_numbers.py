@@ -327,3 +327,11 @@ def test_a_draft_suggests_knots_and_guesses_none(tmp_path):
     )
     assert "knots: TODO" in run.output
     assert "outside: clip" in run.output
+
+
+def test_the_table_of_a_domain_says_that_numbers_are_clipped():
+    """It said that those beyond the knots have a cell of their own."""
+    by_name = {
+        line.split()[0]: line for line in str(Domain([Numbers("stay", [0, 9])])).splitlines()
+    }
+    assert by_name["stay"].endswith("row is not counted  counts as the nearest end")

@@ -37,3 +37,12 @@ def test_independent_noise_alone(noise):
 def test_shaped_is_no_mechanism_of_a_plan():
     with pytest.raises(UsageError):
         lrm.plan(YES_NO, "shaped")
+
+
+def test_effort_is_that_of_the_search():
+    quick, normal = (
+        lrm.compare(lrm.families.prefix(40), ["best"], effort=effort).best.plan
+        for effort in ("quick", "normal")
+    )
+    assert normal.strategy_error <= quick.strategy_error
+    assert quick.digest == lrm.plan(lrm.families.prefix(40), noise="laplace", effort="quick").digest

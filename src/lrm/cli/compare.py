@@ -23,6 +23,7 @@ from lrm.cli.terminal import echo, print_document, print_json
 if TYPE_CHECKING:
     from lrm.plans.comparison import Comparison, Contest
     from lrm.privacy.budget import Noise, Privacy
+    from lrm.solvers.settings import Effort
 
 
 @click.command()
@@ -114,17 +115,16 @@ def _stated(noise: str, choices: dict[str, Any]) -> "dict[Noise, Privacy]":
 
 
 def _entered(
-    contest: "Contest", noise: "Noise", rows: tuple[str, ...], seed: int, effort: str
+    contest: "Contest", noise: "Noise", rows: tuple[str, ...], seed: int, effort: "Effort"
 ) -> "Comparison":
-    from lrm.plans.comparison import SHAPED, Comparison
+    from lrm.plans.comparison import Comparison
 
     outcomes = []
     domain = contest.problem.workload.domain
     factor = 1 if domain is None else domain.unit.factor
     for name in rows:
-        options = {"effort": effort} if name in {"best", SHAPED} else {}
         with ProgressLine(name, noise, factor) as on_step:
             outcomes.append(
-                contest.enter(name, noise=noise, seed=seed, on_step=on_step, options=options)
+                contest.enter(name, noise=noise, seed=seed, on_step=on_step, effort=effort)
             )
     return Comparison(tuple(outcomes))

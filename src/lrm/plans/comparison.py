@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from lrm.privacy.budget import ApproxDP, Noise, PureDP, parse_delta
 from lrm.rendering import html_of, text_of
 from lrm.solvers import settings
 from lrm.solvers.bounds import Spectrum
+from lrm.solvers.settings import Effort
 from lrm.strategies import (
     FOR_PRODUCTS,
     MECHANISMS,
@@ -133,7 +134,7 @@ class Contest:
         noise: Noise = "laplace",
         seed: int = 0,
         on_step: OnStep | None = None,
-        options: Mapping[str, Any] | None = None,
+        effort: Effort = "normal",
     ) -> Outcome:
         """Try one mechanism; where it cannot run on this workload, keep its reason."""
         if mechanism != SHAPED:
@@ -142,7 +143,7 @@ class Contest:
             with threadpool_limits(1):
                 self.problem.timings.restart()
                 search = Search(seed, noise, Clock(self._time_limit, on_step))
-                plan = self._plan(mechanism, search, options or {})
+                plan = self._plan(mechanism, search, effort)
         except MemoryError:
             return Outcome(mechanism, None, "it needs more memory than there is")
         except np.linalg.LinAlgError as reason:
@@ -153,12 +154,12 @@ class Contest:
             self._least = min(self._least, plan.weighted_strategy_error)
         return Outcome(mechanism, plan)
 
-    def _plan(self, mechanism: str, search: Search, options: Mapping[str, Any]) -> Plan:
+    def _plan(self, mechanism: str, search: Search, effort: Effort) -> Plan:
         with self.problem.timings.of("search"):
             if mechanism != SHAPED:
+                options = {"effort": effort} if mechanism == "best" else {}
                 strategy = build_strategy(mechanism, self.problem, search, options)
             else:
-                effort = options.get("effort", "normal")
                 domain = self.problem.workload.domain
                 replaced = domain is not None and domain.unit.neighbours == "substitute"
                 body = shaped_strategy(self.problem, search, self._least, effort, replaced=replaced)
@@ -199,6 +200,7 @@ def compare(  # noqa: PLR0913 - each is a choice of the caller
     domain: Domain | None = None,
     noise: AskedNoise = "pure",
     seed: int = 0,
+    effort: Effort = "normal",
     time_limit: float | None = None,
 ) -> Comparison:
     """Plan one workload with several mechanisms, side by side.
@@ -209,6 +211,8 @@ def compare(  # noqa: PLR0913 - each is a choice of the caller
         As in ``lrm.plan``; ``"pure"`` is independent Laplace noise, with a row ``shaped``.
     mechanisms
         Names of mechanisms; all by default.
+    effort
+        How long ``best`` searches: ``"quick"``, ``"normal"`` or ``"thorough"``.
     time_limit
         Seconds for each of them.
 
@@ -219,7 +223,7 @@ def compare(  # noqa: PLR0913 - each is a choice of the caller
     contest = Contest(workload, domain, time_limit)
     names = contest.rows(noise) if mechanisms is None else mechanisms
     kind: Noise = "gaussian" if noise == "gaussian" else "laplace"
-    entered = (contest.enter(name, noise=kind, seed=seed) for name in names)
+    entered = (contest.enter(name, noise=kind, seed=seed, effort=effort) for name in names)
     return Comparison(tuple(entered))
 
 

@@ -13,7 +13,7 @@ from lrm.workload import Workload
 MOST_LISTED = 60
 """Tables and attributes that are listed."""
 
-_RULES = {"drop": "row is not counted"}
+_RULES = {"drop": "row is not counted", "cell": "own cell", "clip": "counts as the nearest end"}
 
 
 def batch_section(plan: Plan, errors: Table | None) -> Document:
@@ -25,7 +25,9 @@ def batch_section(plan: Plan, errors: Table | None) -> Document:
     queries, cells = workload.shape
     query_count = many(queries, "query", "queries")
     sentence = f"{query_count} over {cells:,} cells. All of this is public; nothing of it is data."
-    if plan.objective != "total":
+    if plan.objective == "within":
+        sentence += " The plan is made for the tolerances of the tables."
+    elif plan.objective != "total":
         sentence += " The plan is balanced: each table has a share of the accuracy."
     elif workload.importance is not None:
         sentence += " Some queries were declared more important than others."
@@ -56,8 +58,8 @@ def domain_blocks(domain: Domain | None) -> list[Block]:
             attribute.kind,
             f"{attribute.size:,}",
             _shortened(attribute.labels),
-            _RULES.get(attribute.null, "own cell"),
-            _RULES.get(attribute.outside, "own cell"),
+            _RULES[attribute.null],
+            _RULES[attribute.outside],
         )
         for attribute in domain.attributes[:MOST_LISTED]
     ]
