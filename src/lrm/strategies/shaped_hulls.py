@@ -80,7 +80,7 @@ SPLIT_SECONDS: dict[Effort, float] = {"quick": 3.0, "normal": 10.0, "thorough": 
 """Seconds that must be left to look for them."""
 
 DRAW_SECONDS = 10.0
-"""Seconds that a draw may take in the mean: a twelfth of what ends it with an error."""
+"""Seconds that a draw may take in the mean, by an estimate; one of far more ends with an error."""
 
 
 def replaced_candidates(
