@@ -22,7 +22,7 @@ def sums(seed):
 def test_no_sum_is_wider(confidence):
     widest = widest_half_width(confidence)
     found = laplace_sum_half_widths(sums(0), confidence).max()
-    normal = gaussian_half_widths([np.sqrt(2)], confidence)[0]
+    normal = gaussian_half_widths(np.array([np.sqrt(2)]), confidence)[0]
     assert max(found, normal) <= widest
     assert widest <= 1.05 * max(found, normal)
 

@@ -12,8 +12,7 @@ from lrm.exact.products.quadratic import FactorPairs, PairGram, Quadratic
 from lrm.maps import linear
 from lrm.maps.matrices import DenseMap
 from lrm.maps.products.batch import cross_tabs, product_batch, sum_batch
-from lrm.maps.products.factors import make_factor
-from lrm.maps.words import AllRanges, Prefix
+from lrm.maps.words import AllRanges, Prefix, make_factor
 from lrm.solvers.products import bounds
 from lrm.solvers.products.bounds import product_bound
 from lrm.solvers.products.joint import MixedGram

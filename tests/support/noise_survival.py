@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lrm.accuracy.laplace_cgf import _bisect, as_rows, integrate, row_blocks
+from lrm.accuracy.laplace_cgf import _bisect, integrate, row_blocks
 
 UNDERFLOW = 750.0
 """Beyond this exponent a probability is 0 in floating point."""
@@ -10,9 +10,9 @@ UNDERFLOW = 750.0
 
 def laplace_sum_survival(weights, half_widths):
     """``P(|Σ_j a_j Z_j| > h)`` for each row a of ``weights`` and its h ≥ 0."""
-    matrix, widths = as_rows(weights), np.asarray(half_widths, dtype=np.float64)
+    widths = np.asarray(half_widths, dtype=np.float64)
     survival = np.zeros(len(widths))
-    for rows, sums in row_blocks(matrix):
+    for rows, sums in row_blocks(weights):
         scaled = widths[rows] / sums.scale
         # P(S > h) ≤ exp(K(1/2) − h/2) for every row.
         furthest = 2.0 * (sums.cumulants(np.full(len(rows), 0.5))[0] + UNDERFLOW)

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.errors import ConvergenceError, UsageError
+from lrm.errors import ConvergenceError
 from lrm.maps.linear import Floats
 
 ComplexVector = NDArray[np.complex128]
@@ -204,21 +203,8 @@ class LaplaceSums:
         return value, first / c, second / z
 
 
-def as_rows(weights: Any) -> Floats:
-    """Return ``weights`` as a finite float64 matrix."""
-    matrix = np.asarray(weights, dtype=np.float64)
-    if matrix.ndim != 2:
-        raise UsageError(
-            f"expected a matrix of weights, one row per sum, got an array of {matrix.ndim} "
-            "dimensions; write weights[np.newaxis, :] for a single sum"
-        )
-    if not np.isfinite(matrix).all():
-        raise UsageError("expected finite weights, got NaN or infinity; check the reconstruction")
-    return matrix
-
-
 def row_blocks(matrix: Floats, counts: Floats | None = None) -> Iterator[tuple[Rows, LaplaceSums]]:
-    """Yield the rows of what :func:`as_rows` returned in blocks, without those that are zero.
+    """Yield the rows of a matrix of weights in blocks, without those that are zero.
 
     A block holds at most 2^19 weights (or one row) and 4,096 rows, whatever the size of the
     matrix. ``counts`` says how often each weight occurs.

@@ -23,8 +23,8 @@ from lrm.maps.linear import LinearMap
 from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import cross_tabs, product_batch
 from lrm.maps.products.combine import MANY_PRODUCTS, Product, cell_weights, check_rows, restricted
-from lrm.maps.products.factors import Word, make_factor
 from lrm.maps.products.map import ProductMap
+from lrm.maps.words import Word, make_factor
 from lrm.workload import LabelBlock, Labels, Workload
 from lrm.workload.families import range_rows, stack
 from lrm.workload.products import check_importances, product_map, spread_importance

@@ -17,8 +17,8 @@ from lrm.maps.linear import LinearMap
 from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.combine import MANY_PRODUCTS, Product, check_rows
-from lrm.maps.products.factors import make_factor, word_factor
 from lrm.maps.products.map import ProductMap
+from lrm.maps.words import make_factor, word_factor
 from lrm.workload import Label, LabelBlock, Labels, TakenLabels, Workload
 
 if TYPE_CHECKING:

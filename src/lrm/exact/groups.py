@@ -129,14 +129,7 @@ class MeasuredGroup:
 
     def _products(self, values: Sequence[int]) -> list[int]:
         """The exact product of ``values`` over the axes of each set."""
-        bits = np.array([int(value).bit_length() for value in values], dtype=np.float64)
-        if max(bits.max(initial=0), self._sums(bits).max(initial=0)) > CARRIER_BITS:
-            return [math.prod(values[k] for k in members) for members in self.sets]
-        products = np.ones(len(self.sets), dtype=np.int64)
-        sets, flat = self._listed
-        np.multiply.at(products, sets, np.array(values)[flat])
-        exact: list[int] = products.tolist()
-        return exact
+        return [math.prod(values[k] for k in members) for members in self.sets]
 
     def check_covers(self, sizes: Sequence[int]) -> None:
         """Refuse axes that do not cover each attribute once, value by value."""

@@ -16,8 +16,6 @@ See ``docs/explanation/exact-noise.md``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy.linalg as la
 import scipy.sparse as sp
@@ -26,7 +24,8 @@ from lrm.errors import CountsError
 from lrm.exact.cells import CellMap
 from lrm.exact.integers import CARRIER_BITS
 from lrm.exact.measured import Measured
-from lrm.maps.linear import Floats, LeftInverse, LinearMap
+from lrm.exact.reconstruction import FlatReconstruction
+from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.maps.whole import LARGEST_WHOLE
 from lrm.privacy.budget import Noise
@@ -47,23 +46,6 @@ RESIDUAL_WANTED = 5e-10
 """Relative residual above which more bits are spent on exactness."""
 
 
-@dataclass(frozen=True, eq=False)
-class Quantised:
-    """An integer strategy, and its left inverse where B is ``W·L⁺``."""
-
-    strategy: Measured
-    inverse: LeftInverse | None
-    reconstruction: LinearMap | None
-
-    def residual(self, queries: LinearMap) -> float:
-        """Largest ``|W − W·L⁺·L|`` relative to the largest weight of the same query."""
-        assert self.inverse is not None  # noqa: S101 - asked of least-squares routes only
-        rows = queries.dense()
-        gap = rows - self.strategy.real_map.apply_transpose(self.inverse.rows_times(rows).T).T
-        sizes = np.abs(rows).max(axis=1, keepdims=True)
-        return float((np.abs(gap) / np.where(sizes, sizes, 1)).max())
-
-
 def quantise(  # noqa: PLR0913 - what a strategy is, and what it is for
     strategy: LinearMap,
     cell_map: CellMap,
@@ -72,8 +54,8 @@ def quantise(  # noqa: PLR0913 - what a strategy is, and what it is for
     reconstruction: LinearMap | None = None,
     max_records: int | None = None,
     noise: Noise = "laplace",
-) -> Quantised:
-    """Round a strategy to integers without losing what it can reconstruct.
+) -> tuple[Measured, FlatReconstruction]:
+    """Round a strategy to integers without losing what it can reconstruct; and how it is.
 
     Parameters
     ----------
@@ -92,7 +74,7 @@ def quantise(  # noqa: PLR0913 - what a strategy is, and what it is for
     """
     norm = _column_norm(strategy, cell_map, noise)
     if not norm > 0:
-        return _nothing(cell_map, max_records)
+        return _nothing(cell_map, queries, max_records)
     matrix = strategy.compact(drop_idle=reconstruction is None)
     if reconstruction is not None:
         fine = most_bits(max_records or FINE_MAX_RECORDS)
@@ -100,29 +82,32 @@ def quantise(  # noqa: PLR0913 - what a strategy is, and what it is for
         if queries.is_integer():  # a power of two keeps whole numbers whole: nothing is rounded
             factor = 2.0 ** np.floor(np.log2(factor))
         final = _admitting(matrix.rounded(factor), cell_map, fine, max_records)
-        return Quantised(final, None, reconstruction.scaled(2.0**fine / factor))
+        given = reconstruction.scaled(2.0**fine / factor)
+        return final, FlatReconstruction(queries, final.real_map, None, given)
     coarse = min(30, most_bits(max_records or DEFAULT_MAX_RECORDS))
     final = _admitting(matrix.rounded(2.0**coarse / norm), cell_map, coarse, max_records)
     if matrix.shape[0] >= matrix.shape[1]:
         inverse = final.left_inverse()
         if inverse.determines_cells:
-            return Quantised(final, inverse, None)
+            return final, FlatReconstruction(queries, final.real_map, inverse)
     return _row_space_route(matrix, norm, cell_map, queries, max_records)
 
 
-def _nothing(cell_map: CellMap, max_records: int | None) -> Quantised:
+def _nothing(
+    cell_map: CellMap, queries: LinearMap, max_records: int | None
+) -> tuple[Measured, FlatReconstruction]:
     """For a workload of zeros: one cell is measured, which no answer looks at."""
     one_cell = SparseMap(sp.eye_array(1, cell_map.merged_size, format="csr"))
     every = CellMap.trivial(cell_map.size)
     if cell_map.merged_size < cell_map.size:
         every = CellMap(cell_map.merged_size, cell_map.index, every.factor)
     final = _admitting(one_cell.rounded(2.0**30), every, 30, max_records)
-    return Quantised(final, final.left_inverse(), None)
+    return final, final.reconstruct(queries)
 
 
 def _row_space_route(
     matrix: LinearMap, norm: float, cell_map: CellMap, queries: LinearMap, max_records: int | None
-) -> Quantised:
+) -> tuple[Measured, FlatReconstruction]:
     """Ways 2 and 3: strategies that do not determine every merged cell."""
     dense = matrix.dense() / norm
     combination = _integer_combination(dense, queries)
@@ -132,19 +117,19 @@ def _row_space_route(
         rounded = np.rint(mix * 2.0**bits) @ base
         if np.abs(rounded).max() < LARGEST_WHOLE:
             final = _admitting(DenseMap(rounded), cell_map, bits, max_records, rank)
-            return Quantised(final, final.left_inverse(), None)
+            return final, final.reconstruct(queries)
     for most in (max_records,) if max_records else (FINE_MAX_RECORDS, FINEST_MAX_RECORDS):
         bits = most_bits(most)
         final = _admitting(matrix.rounded(2.0**bits / norm), cell_map, bits, max_records)
-        result = Quantised(final, final.left_inverse(), None)
-        if result.residual(queries) < RESIDUAL_WANTED:
-            return result
+        reconstruction = final.reconstruct(queries)
+        if reconstruction.relative_residual < RESIDUAL_WANTED:
+            return final, reconstruction
     return _anchored(dense, cell_map, queries, max_records)
 
 
 def _anchored(
     dense: Floats, cell_map: CellMap, queries: LinearMap, max_records: int | None
-) -> Quantised:
+) -> tuple[Measured, FlatReconstruction]:
     """Way 4: every cell measured a little, so that the strategy determines all of them.
 
     For batches whose queries differ by many orders of magnitude: the smallest would be
@@ -156,10 +141,10 @@ def _anchored(
     for anchor in ANCHORS:
         matrix = SparseMap(sp.csr_array(sp.vstack([(1 - anchor) * dense, anchor * each])))
         final = _admitting(matrix.rounded(2.0**bits), cell_map, bits, max_records)
-        result = Quantised(final, final.left_inverse(), None)
-        if result.residual(queries) < RESIDUAL_WANTED:
+        reconstruction = final.reconstruct(queries)
+        if reconstruction.relative_residual < RESIDUAL_WANTED:
             break
-    return result
+    return final, reconstruction
 
 
 def _integer_combination(strategy: Floats, queries: LinearMap) -> tuple[Floats, Floats, int] | None:

@@ -17,9 +17,8 @@ from lrm.maps.levels import MOST_LEVELS, LevelMap
 from lrm.maps.linear import LinearMap
 from lrm.maps.matrices import DenseMap, SparseMap, check_compressed, check_weights
 from lrm.maps.products.batch import MOST_CHOICES, ProductBatch
-from lrm.maps.products.factors import LARGEST_SIZE, make_factor
 from lrm.maps.products.map import ProductMap
-from lrm.maps.words import WORDS, AllRanges, Prefix
+from lrm.maps.words import LARGEST_SIZE, WORDS, AllRanges, Prefix, make_factor
 
 _MOST = 1 << 40
 
@@ -29,9 +28,6 @@ MOST_EMPTY_ROWS = 1 << 22
 
 Shape = tuple[int | None, int | None]
 """Rows and columns; None stands for any number."""
-
-_PRODUCT_KEYS = ["sizes", "factors"]
-"""The plain values of a map of kind ``products``."""
 
 
 def pack_map(name: str, linear_map: LinearMap, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
@@ -117,23 +113,8 @@ def _levels(name: str, facts: Facts, arrays: Arrays, shape: Shape) -> LinearMap:
 
 
 def _products(name: str, facts: Facts, arrays: Arrays, shape: Shape) -> LinearMap:
-    del shape
-    return _read_products(name, facts, arrays)
-
-
-_BUILDERS: dict[str, tuple[list[str], Callable[[str, Facts, Arrays, Shape], LinearMap]]] = {
-    "dense": ([], _dense),
-    "sparse": (["shape"], _sparse),
-    "prefix": (["cells"], _prefix),
-    "all-ranges": (["cells"], _all_ranges),
-    "products": (_PRODUCT_KEYS, _products),
-    "levels": (["cells", "fanouts", "weights", "contrast"], _levels),
-}
-"""The plain values of each kind, and how it is built."""
-
-
-def _read_products(name: str, facts: Facts, arrays: Arrays) -> ProductMap:
     """Build the map that `ProductMap.contents` wrote, every index and size checked."""
+    del shape
     sizes = facts.integers("sizes", 1, LARGEST_SIZE)
     coefficients = arrays.take(f"{name}-coefficients", "f8", (None,))
     summands, attributes = len(coefficients), len(sizes)
@@ -165,6 +146,17 @@ def _read_products(name: str, facts: Facts, arrays: Arrays) -> ProductMap:
             np.ones(terms),
         )
     )
+
+
+_BUILDERS: dict[str, tuple[list[str], Callable[[str, Facts, Arrays, Shape], LinearMap]]] = {
+    "dense": ([], _dense),
+    "sparse": (["shape"], _sparse),
+    "prefix": (["cells"], _prefix),
+    "all-ranges": (["cells"], _all_ranges),
+    "products": (["sizes", "factors"], _products),
+    "levels": (["cells", "fanouts", "weights", "contrast"], _levels),
+}
+"""The plain values of each kind, and how it is built."""
 
 
 def _factors(

@@ -27,7 +27,7 @@ from lrm.exact.measured import Measured
 from lrm.exact.products.residuals import GaussianGroups
 from lrm.exact.products.rounding import round_gaussian, round_products
 from lrm.exact.products.strategy import ProductStrategy
-from lrm.exact.reconstruction import FlatReconstruction, Reconstruction
+from lrm.exact.reconstruction import Reconstruction
 from lrm.exact.rounding import quantise
 from lrm.maps.levels import LevelMap
 from lrm.maps.linear import Floats, LinearMap
@@ -337,7 +337,7 @@ class Strategy(Choice):
         self, problem: Problem, noise: Noise, max_records: int | None
     ) -> tuple[Measured, Reconstruction]:
         queries = problem.queries_for(self)
-        final = quantise(
+        return quantise(
             self.matrix,
             self.cell_map,
             queries,
@@ -345,10 +345,6 @@ class Strategy(Choice):
             max_records=max_records,
             noise=noise,
         )
-        way_back = FlatReconstruction(
-            queries, final.strategy.real_map, final.inverse, final.reconstruction
-        )
-        return final.strategy, way_back
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar, get_args, overload
 
 from lrm.errors import WorkloadError
 from lrm.maps.products.batch import MOST_QUERIES
-from lrm.maps.products.factors import LARGEST_SIZE, Kind
+from lrm.maps.words import LARGEST_SIZE, Kind
 
 T_co = TypeVar("T_co", covariant=True)
 

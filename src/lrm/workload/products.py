@@ -13,8 +13,8 @@ from lrm.errors import WorkloadError
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import ProductBatch, cross_tabs, product_batch
-from lrm.maps.products.factors import Kind, Word, kind_of
 from lrm.maps.products.map import ProductMap
+from lrm.maps.words import Kind, Word, kind_of
 from lrm.workload.core import Workload
 from lrm.workload.label_blocks import Axis, LabelBlock, NumberedLabels
 from lrm.workload.labels import Labels

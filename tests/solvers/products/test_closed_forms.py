@@ -26,8 +26,8 @@ from lrm.exact.products.subsets import SubsetIndex, contained, masks_of, members
 from lrm.maps.kron import kron
 from lrm.maps.matrices import DenseMap
 from lrm.maps.products.batch import sum_batch
-from lrm.maps.products.factors import make_factor, word_factor
 from lrm.maps.products.values import merge_values
+from lrm.maps.words import make_factor, word_factor
 from lrm.solvers.products.gaussian import residual_demands, residual_error, residual_strategy
 
 WORDS = ["total", "identity", "prefix", "all-ranges"]
@@ -171,7 +171,7 @@ def test_what_no_measured_set_contains_is_refused():
     assert can_answer(group.axes, Lattice.of(group), [both[0], make_factor("total", 2)])
     estimate = Estimate(Lattice.of(group), [np.zeros(2), np.zeros(2)])
     with pytest.raises(UnsupportedQuery):
-        estimate.answer(both)
+        estimate.product(dict(enumerate(both)))
 
 
 @settings(max_examples=30, deadline=None)

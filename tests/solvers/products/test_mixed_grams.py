@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from lrm.exact.products.quadratic import PairGram
-from lrm.maps.products.factors import make_factor
-from lrm.maps.words import Prefix
+from lrm.maps.words import Prefix, make_factor
 from lrm.solvers.products.joint import MixedGram
 
 VALUES = 37

@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from lrm.errors import UnsupportedQuery
 from lrm.exact.products.basis import AnyBasis
-from lrm.exact.products.folding import signs_over
 from lrm.exact.products.merged_terms import MergedTerms, Product
 from lrm.exact.products.strategy import Axis, Group
 from lrm.exact.products.subsets import SubsetIndex, masks_of, members_of, sums_over, tuples_of
@@ -100,7 +99,10 @@ class Lattice:
 
     def signs(self, axes: Subset) -> Integers:
         """The fold that informs about each subset of some axes, an array like that of ``over``."""
-        return signs_over([bool(self._mirrored[i]) for i in axes])
+        signs = np.ones((), dtype=np.int64)
+        for i in axes:  # odd for an odd number of mirrored ones
+            signs = np.multiply.outer(signs, np.array([1, -1 if self._mirrored[i] else 1]))
+        return signs
 
     def mirrored(self, b: int) -> list[int]:
         """Places of the mirrored axes among those of a set."""
@@ -317,10 +319,6 @@ class Estimate:
             else:
                 y = np.tensordot(y, basis.average, axes=(place, 0))
         return np.asarray(y)
-
-    def answer(self, factors: Sequence[LinearMap]) -> Floats:
-        """The estimate of a product over the group's axes, one array axis per group axis."""
-        return self.product(dict(enumerate(factors)))
 
     def product(self, factors: Product) -> Floats:
         """Answers of a product, one array axis per axis that it has a factor on."""

@@ -263,7 +263,7 @@ class Combination:
                     factors.append(table.factors[side.own.index(i)])
                 else:
                     factors.append(Identity(axis.size) if i in members else Total(axis.size))
-            answer = estimate.answer(factors)
+            answer = estimate.product(dict(enumerate(factors)))
             lengths = [answer.shape[i] for i in side.shared]
             answer = np.moveaxis(answer, side.shared, range(-len(side.shared), 0))
             tables.append(answer.reshape(-1, *lengths))

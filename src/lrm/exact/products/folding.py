@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.maps.linear import Integers
-
 FOLDS = (0, 1, -1)
 """A table is measured whole, or it is folded with this sign: even, odd."""
 
@@ -52,11 +50,3 @@ def fold_rows(
     """Fold the rows of a matrix, which are the cells of a table of sides ``heights``."""
     folded = fold(rows.reshape(*heights, rows.shape[1]), axes, sign)
     return np.asarray(folded.reshape(-1, rows.shape[1]))
-
-
-def signs_over(mirrored: Sequence[bool]) -> Integers:
-    """1 or −1 for an even or odd number of mirrored axes, for all subsets of some axes."""
-    signs = np.ones((), dtype=np.int64)
-    for is_mirrored in mirrored:
-        signs = np.multiply.outer(signs, np.array([1, -1 if is_mirrored else 1]))
-    return signs

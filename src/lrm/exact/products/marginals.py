@@ -85,14 +85,6 @@ class Marginals:
         return np.vstack(parts)
 
 
-def statistics_of(quadratic: Quadratic, bases: Sequence[Basis]) -> list[BasisStatistics]:
-    """The statistics of every attribute's own Gram matrices."""
-    return [
-        BasisStatistics(basis, [quadratic.grams[g] for g in quadratic.of_attribute(i)])
-        for i, basis in enumerate(bases)
-    ]
-
-
 @dataclass(frozen=True, eq=False)
 class Point:
     """Everything that θ is chosen by, at fixed bases: v per subset, and 1/κ per attribute."""
@@ -109,7 +101,10 @@ class Point:
         """The point of some bases; identities by default."""
         if bases is None:
             bases = [identity_basis(n) for n in quadratic.sizes]
-        statistics = statistics_of(quadratic, bases)
+        statistics = [
+            BasisStatistics(basis, [quadratic.grams[g] for g in quadratic.of_attribute(i)])
+            for i, basis in enumerate(bases)
+        ]
         residual, total = np.zeros(len(quadratic.grams)), np.zeros(len(quadratic.grams))
         for i, statistic in enumerate(statistics):
             numbers = quadratic.of_attribute(i)

@@ -16,7 +16,7 @@ from lrm.errors import WorkloadError
 from lrm.maps.kron import kronecker
 from lrm.maps.linear import Floats, Integers, LinearMap
 from lrm.maps.matrices import check_weights
-from lrm.maps.products.factors import Word, make_factor, word_factor
+from lrm.maps.words import Word, make_factor, word_factor
 
 MOST_CHOICES = 1 << 28
 """Products of a batch times attributes: their choices of factors take 1 GB."""
@@ -290,25 +290,30 @@ def _all_present(numbers: Integers, count: int) -> bool:
     return bool(np.all(np.bincount(numbers, minlength=count) > 0))
 
 
-class _Interned:
+class FactorNumbers:
     """Factors by content, the total first, for each attribute."""
 
-    def __init__(self, sizes: Sequence[int]) -> None:
-        self.sizes = sizes
-        self.factors = [[word_factor("total", n)] for n in sizes]
-        self._by_key = [{choices[0].digest: 0} for choices in self.factors]
-        self._by_object: list[dict[int, int]] = [{} for _ in sizes]
+    def __init__(self, factors: Iterable[Sequence[LinearMap]]) -> None:
+        self._factors = [list(choices) for choices in factors]
+        self._by_key = [{f.digest: k for k, f in enumerate(own)} for own in self._factors]
+        self._by_object: list[dict[int, int]] = [{} for _ in self._factors]
         self._alive: list[object] = []  # an id is only unique while its object lives
 
+    @property
+    def factors(self) -> tuple[tuple[LinearMap, ...], ...]:
+        """All factors of each attribute."""
+        return tuple(map(tuple, self._factors))
+
     def number(self, attribute: int, description: ArrayLike | Word | LinearMap) -> int:
+        """The number of a factor among those of its attribute; a new one where it is new."""
         seen = self._by_object[attribute]
         if id(description) in seen:
             return seen[id(description)]
-        factor = make_factor(description, self.sizes[attribute])
-        keys = self._by_key[attribute]
+        known, keys = self._factors[attribute], self._by_key[attribute]
+        factor = make_factor(description, known[0].shape[1])
         if factor.digest not in keys:
-            keys[factor.digest] = len(self.factors[attribute])
-            self.factors[attribute].append(factor)
+            keys[factor.digest] = len(known)
+            known.append(factor)
         self._alive.append(description)
         seen[id(description)] = keys[factor.digest]
         return seen[id(description)]
@@ -342,7 +347,7 @@ def sum_batch(
     [[1.0, 1.0, 1.0, 1.0, 0.0, 0.0]]
     """
     _check_extent(len(terms), len(sizes))
-    interned = _Interned(sizes)
+    numbers = FactorNumbers([word_factor("total", n)] for n in sizes)
     choice, coefficients, term_of = [], [], []
     for number, summands in enumerate(terms):
         for coefficient, factors in summands:
@@ -351,12 +356,11 @@ def sum_batch(
                     f"term {number + 1} must have {len(sizes)} factors, one per attribute, "
                     f"not {len(factors)}"
                 )
-            row = [interned.number(i, factor) for i, factor in enumerate(factors)]
-            choice.append(row)
+            choice.append([numbers.number(i, factor) for i, factor in enumerate(factors)])
             coefficients.append(float(coefficient))
             term_of.append(number)
     return ProductBatch(
-        tuple(map(tuple, interned.factors)),
+        numbers.factors,
         np.array(choice, dtype=np.int32).reshape(len(choice), len(sizes)),
         np.array(coefficients),
         np.array(term_of, dtype=np.int64),

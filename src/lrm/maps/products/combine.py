@@ -15,7 +15,7 @@ import numpy as np
 from lrm.errors import WorkloadError
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import DenseMap
-from lrm.maps.products.batch import ProductBatch, sum_batch
+from lrm.maps.products.batch import FactorNumbers, ProductBatch, sum_batch
 
 Product = tuple[float, Mapping[int, Floats]]
 """A coefficient, and one weight per value of some attributes: the others weigh 1."""
@@ -69,23 +69,18 @@ def stacked(batches: Sequence[ProductBatch]) -> ProductBatch:
     first = batches[0]
     if any(batch.sizes != first.sizes for batch in batches):
         raise WorkloadError("batches over attributes of different sizes cannot be joined")
-    factors: list[list[LinearMap]] = [[choices[0]] for choices in first.factors]
-    known = [{choices[0].digest: 0} for choices in first.factors]
+    numbers = FactorNumbers(choices[:1] for choices in first.factors)
     choices, terms, start = [], [], 0
     for batch in batches:
         choice = np.zeros_like(batch.choice)
         for i, batch_factors in enumerate(batch.factors):
-            numbers = np.zeros(len(batch_factors), dtype=np.int32)
-            for f, factor in enumerate(batch_factors):
-                numbers[f] = known[i].setdefault(factor.digest, len(factors[i]))
-                if numbers[f] == len(factors[i]):
-                    factors[i].append(factor)
-            choice[:, i] = numbers[batch.choice[:, i]]
+            places = np.array([numbers.number(i, factor) for factor in batch_factors])
+            choice[:, i] = places[batch.choice[:, i]]
         choices.append(choice)
         terms.append(batch.term_of + start)
         start += batch.terms
     return ProductBatch(
-        tuple(map(tuple, factors)),
+        numbers.factors,
         np.vstack(choices),
         np.concatenate([batch.coefficients for batch in batches]),
         np.concatenate(terms),
@@ -116,25 +111,20 @@ def restricted(batch: ProductBatch, condition: Sequence[Product]) -> ProductBatc
     condition
         At least one product; their sum is 1 in the cells that are kept and 0 in the others.
     """
-    factors = [list(choices) for choices in batch.factors]
-    known = [{factor.digest: f for f, factor in enumerate(choices)} for choices in batch.factors]
+    numbers = FactorNumbers(batch.factors)
     choices, coefficients = [], []
     for coefficient, weights in condition:
         choice = batch.choice.copy()
         for i, values in weights.items():
-            numbers = np.zeros(len(batch.factors[i]), dtype=np.int32)
-            for f in np.unique(batch.choice[:, i]).tolist():
-                factor = weighed(batch.factors[i][f], values)
-                numbers[f] = known[i].setdefault(factor.digest, len(factors[i]))
-                if numbers[f] == len(factors[i]):
-                    factors[i].append(factor)
-            choice[:, i] = numbers[batch.choice[:, i]]
+            present, place = np.unique(batch.choice[:, i], return_inverse=True)
+            factors = (weighed(batch.factors[i][f], values) for f in present.tolist())
+            choice[:, i] = np.array([numbers.number(i, factor) for factor in factors])[place]
         choices.append(choice)
         coefficients.append(coefficient * batch.coefficients)
     term_of = np.tile(batch.term_of, len(condition))
     order = np.argsort(term_of, kind="stable")
     return ProductBatch(
-        tuple(map(tuple, factors)),
+        numbers.factors,
         np.vstack(choices)[order],
         np.concatenate(coefficients)[order],
         term_of[order],

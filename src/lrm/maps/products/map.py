@@ -15,7 +15,7 @@ from lrm.errors import WorkloadError
 from lrm.maps.linear import Floats, Integers, LinearMap
 from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.factors import kind_of
+from lrm.maps.words import kind_of
 from lrm.spelling import how_many
 
 FLAT_CELLS = 1 << 22
@@ -72,7 +72,7 @@ class ProductMap(LinearMap):
             math.prod(counts[i][f] for i, f in enumerate(row)) for row in self.batch.choice.tolist()
         )
 
-    def _flat(self) -> SparseMap:
+    def written_out(self) -> SparseMap:
         if not self.is_flat:
             raise WorkloadError(
                 f"a batch of {self.shape[0]:,} queries over {how_many(self.shape[1])} cells cannot "
@@ -83,9 +83,6 @@ class ProductMap(LinearMap):
     @cached_property
     def _written_out(self) -> SparseMap:
         return SparseMap(sparse_matrix(self.batch))
-
-    def written_out(self) -> SparseMap:
-        return self._flat()
 
     @property
     def entry_count(self) -> int:
