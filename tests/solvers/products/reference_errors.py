@@ -6,7 +6,8 @@ from lrm.clock import UNLIMITED
 from lrm.exact.products.basis import Basis
 from lrm.exact.products.marginals import Marginals, marginals_error
 from lrm.exact.products.quadratic import Quadratic
-from lrm.exact.products.subsets import masks_of
+from lrm.exact.products.subsets import masks_of, members_of
+from lrm.maps.kron import kronecker
 from lrm.maps.products.values import merge_values
 from lrm.solvers.products.group import EFFORTS, GroupSearch
 from lrm.strategies.products import tree_basis
@@ -43,3 +44,17 @@ def product_error(batch, basis):
     whole = masks_of(np.ones((1, quadratic.d), dtype=bool))
     bases = tuple(basis(size) for size in quadratic.sizes)
     return marginals_error(quadratic, Marginals(whole, np.ones(1), bases))
+
+
+def gaussian_measurements(strategy):
+    """The measurements of a Gaussian strategy without rows of its own, over merged cells."""
+    parts = []
+    for inside, weight in zip(
+        members_of(strategy.subsets, len(strategy.bases)), strategy.weights, strict=True
+    ):
+        matrices = [
+            basis.residual_rows() if member else np.ones((1, basis.size))
+            for basis, member in zip(strategy.bases, inside, strict=True)
+        ]
+        parts.append(weight * kronecker(matrices))
+    return np.vstack(parts)

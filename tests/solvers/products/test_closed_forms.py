@@ -29,6 +29,7 @@ from lrm.maps.products.batch import sum_batch
 from lrm.maps.products.values import merge_values
 from lrm.maps.words import make_factor, word_factor
 from lrm.solvers.products.gaussian import residual_demands, residual_error, residual_strategy
+from solvers.products.reference_errors import gaussian_measurements
 
 WORDS = ["total", "identity", "prefix", "all-ranges"]
 seeds = st.integers(0, 10_000)
@@ -221,7 +222,7 @@ def test_gaussian_error_is_that_of_the_dense_strategy(seed):
         return
     found = residual_strategy(quadratic, unweighted, v)
     assert found.error == pytest.approx(error, rel=1e-6)
-    L = found.dense()
+    L = gaussian_measurements(found)
     np.testing.assert_allclose(np.sum(L**2, axis=0), 1.0)
     dense = float(np.sum((batch.dense() @ np.linalg.pinv(L, rcond=1e-10)) ** 2))
     assert error == pytest.approx(dense, rel=1e-6)

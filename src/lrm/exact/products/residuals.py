@@ -19,7 +19,6 @@ from lrm.exact.products.quadratic import PairGram
 from lrm.exact.products.strategy import Axis
 from lrm.exact.products.subsets import Masks, members_of, sums_over
 from lrm.exact.products.trees import RealTree
-from lrm.maps.kron import kronecker
 from lrm.maps.linear import TINY, Floats, Integers, LinearMap
 
 
@@ -184,24 +183,6 @@ class GaussianStrategy:
         """``u_i`` of each attribute, of sum 1."""
         nulls = (self.nulls.get(i, basis.h) for i, basis in enumerate(self.bases))
         return [np.asarray(u / u.sum()) for u in nulls]
-
-    def dense(self) -> Floats:
-        """The measurements over merged cells; for small products."""
-        parts, sizes = [], [basis.size for basis in self.bases]
-        members = members_of(self.subsets, len(self.bases))
-        for inside, weight, norm in zip(members, self.weights, self.norms, strict=True):
-            own = self.own.get(tuple(np.flatnonzero(inside).tolist()))
-            if own is not None:
-                shape = [len(own.rows), *np.where(inside, sizes, 1).tolist()]
-                rows = np.broadcast_to(own.rows.reshape(shape), [len(own.rows), *sizes])
-                parts.append(norm * rows.reshape(len(rows), -1))
-                continue
-            matrices = [
-                basis.residual_rows() if member else np.ones((1, basis.size))
-                for basis, member in zip(self.bases, inside, strict=True)
-            ]
-            parts.append(weight * kronecker(matrices))
-        return np.vstack(parts)
 
 
 @dataclass(frozen=True, eq=False)
