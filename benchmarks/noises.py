@@ -6,6 +6,7 @@ smaller one. Writes a table and the plot of the documentation.
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 import lrm
@@ -79,4 +80,5 @@ def _draw(rows: dict[str, list[float]], plot: Path) -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser("python -m benchmarks noises", description=__doc__).parse_args()
     run(Path("docs/img/laplace-or-gaussian.svg"))

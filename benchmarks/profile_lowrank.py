@@ -7,6 +7,7 @@ does. Processor time is counted, so that a busy machine does not change the shar
 
 from __future__ import annotations
 
+import argparse
 import linecache
 import sys
 import time
@@ -65,7 +66,11 @@ def _place(frame: FrameType, event: str) -> tuple[str, str]:
 
 def main() -> None:
     """Run ``lowrank`` once and print shares, largest first, with the lines that cost most."""
-    queries, cells = (int(text) for text in sys.argv[1:3] or ("256", "1024"))
+    parser = argparse.ArgumentParser("python -m benchmarks profile", description=__doc__)
+    parser.add_argument("queries", type=int, nargs="?", default=256)
+    parser.add_argument("cells", type=int, nargs="?", default=1024)
+    chosen = parser.parse_args()
+    queries, cells = chosen.queries, chosen.cells
     problem = Problem(families.wrange(queries, cells, seed=0))
     k, n = problem.reduced.shape  # reduced beforehand: the solver alone is timed
     clock = LineClock()

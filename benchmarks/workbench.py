@@ -6,6 +6,7 @@ batch asks for the person tables of Summary File 1 of the 2010 census, in SQL.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import resource
@@ -181,6 +182,7 @@ def start(folder: Path) -> None:
 
 def main() -> None:
     """Measure, and print."""
+    argparse.ArgumentParser("python -m benchmarks workbench", description=__doc__).parse_args()
     with tempfile.TemporaryDirectory() as place:
         start(Path(place))
     for name in BATCHES:

@@ -356,6 +356,27 @@ def test_covariances_need_not_be_known_to_read_a_plan(people, tmp_path):
     assert "_sample" in body.__dict__
 
 
+def test_a_release_of_another_sample_is_read_and_another_claim_is_not(people, tmp_path):
+    """A version that drew another sample called releases of an hour ago damaged."""
+    plan, _ = people
+    path = tmp_path / "a.release"
+    for factor, is_read in ((1 + 3 * plan.measured.body.standard_error, True), (1.5, False)):
+        release = lrm.release(plan, np.arange(40), epsilon=1)
+        release.save(path)
+
+        def scale(facts, arrays, factor=factor):
+            arrays["standard-errors"] = arrays["standard-errors"] * factor
+
+        resealed(path, scale)
+        if is_read:
+            # What the file states is not believed.
+            loaded = lrm.load_release(path)
+            np.testing.assert_allclose(loaded.standard_errors, release.standard_errors)
+        else:
+            with pytest.raises(FileFormatError, match="standard-errors do not follow"):
+                lrm.load_release(path)
+
+
 def test_a_plan_with_a_split_hull_from_batch_to_answers(people, tmp_path):
     plan, batch = people
     laplace = lrm.plan(batch, noise="laplace", effort="quick")
