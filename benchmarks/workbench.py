@@ -140,14 +140,14 @@ def measure_in(folder: Path, name: str, domain: str, batch: str, changed: str) -
     print(f"  a question changed: {max(compiled(changed)):.3f} CPU s")
     again = compiled(batch, domain.replace("null: drop", "null: cell", 1))
     print(f"  the domain changed: {len(again)} answers, the longest {max(again):.3f} CPU s")
-    bench.call("plan", Params({**names, "noise": "laplace", "effort": "quick"}))
+    bench.call("plan", Params({**names, "noise": "pure", "effort": "quick"}))
     while not (job := bench.planner.shown or {})["plans"]:
         if job["state"] != "running":
             raise SystemExit(job)
         time.sleep(0.2)
     bench.planner.close()
     params = Params({**names, "domain_text": domain, "batch_text": batch})
-    plan = bench.call("compile", params)["plans"]["laplace"]
+    plan = bench.call("compile", params)["plans"]["pure"]
     spent, _ = timed(lambda: bench.call("errors", Params({"plan": plan, "epsilon": "0.1"})))
     print(f"  errors of a new plan, with reading its file: {spent:.2f} CPU s")
     slides = [
