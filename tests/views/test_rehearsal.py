@@ -78,5 +78,9 @@ def test_expected_sizes_decide_the_number_of_rows():
     made = rehearse(plan, plan.privacy("10"))
     assert made.simulated
     assert abs(float(made.answers.sum()) - 12_000) < 300
+    sums = Domain([*domain.attributes, lrm.Integers("days", 0, 60)], "visits")
+    more = text.replace("AS n", "AS n, SUM(days) AS days, AVG(days) AS mean")
+    both = lrm.plan(lrm.sql(more, sums), "noise-on-data")
+    assert abs(expected_rows(both) - 12_000) < 200  # sums of days are no sizes of groups
     plain = lrm.plan(lrm.sql(text.partition("\n")[2], domain), "noise-on-data")
     assert expected_rows(plain) == 100_000

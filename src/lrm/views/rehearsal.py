@@ -15,6 +15,8 @@ from lrm.errors import PrivacyWarning, UsageError
 from lrm.plans import Plan
 from lrm.privacy.budget import ZCDP, Privacy, PureDP
 from lrm.releases import Release, release
+from lrm.views.statement_errors import Part, statement_parts
+from lrm.workload import Statement
 
 USUAL_ROWS = 100_000
 """Synthetic rows where no sizes are expected."""
@@ -40,12 +42,16 @@ def rehearse(plan: Plan, privacy: Privacy, rows: int | None = None) -> Release:
 
 
 def expected_rows(plan: Plan) -> int:
-    """The rows with which the tables have their expected sizes, in the median.
+    """The rows with which the counts of tables have their expected sizes, in the median.
 
-    A table of a hundred thousand uniform rows shows how large a usual answer of each statement is;
-    answers grow in proportion to the rows. Without ``-- expected: N`` in the batch, that many.
+    Sums are taken where a table has no counts. A table of a hundred thousand uniform rows shows how
+    large a usual answer of each statement is; answers grow in proportion to the rows. Without
+    ``-- expected: N`` in the batch, that many.
     """
-    sized = [table for table in plan.workload.tables if table.expected is not None and table.count]
+    sized: dict[Statement, Part] = {}
+    for part in statement_parts(plan.workload):  # of a statement, its counts come first
+        if part.statement.expected is not None and part.kind != "derived":
+            sized.setdefault(part.statement, part)
     if not sized:
         return USUAL_ROWS
     strong = ZCDP(Fraction(10**6)) if plan.noise == "gaussian" else PureDP(Fraction(1000))
@@ -54,8 +60,9 @@ def expected_rows(plan: Plan) -> int:
         warnings.simplefilter("ignore", PrivacyWarning)  # about rows that nobody has
         pilot = release(plan, _table(plan, USUAL_ROWS), **amounts, ledger=None)
     factors = []
-    for table in sized:
-        answer = float(np.median(np.abs(pilot.rows(*table.rows))))
+    for table, part in sized.items():
+        values = np.concatenate([pilot.rows(rows.start, rows.stop) for rows in part.rows])
+        answer = float(np.median(np.abs(values)))
         if answer >= 1 and table.expected is not None:
             factors.append(table.expected / answer)
     factor = float(np.median(factors)) if factors else 1.0
