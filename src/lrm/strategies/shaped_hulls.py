@@ -79,8 +79,9 @@ FREE_WORTH = 0.985
 SPLIT_SECONDS: dict[Effort, float] = {"quick": 3.0, "normal": 10.0, "thorough": 10.0}
 """Seconds that must be left to look for them."""
 
-DRAW_SECONDS = 10.0
-"""Seconds that a draw may take in the mean, by an estimate; one of far more ends with an error."""
+DRAW_SECONDS, FREE_DRAW_SECONDS = 3.0, 0.3
+"""Seconds that a draw may take in the mean, without and with free points: a fortieth of what ends
+it with an error."""
 
 
 def replaced_candidates(
@@ -212,7 +213,8 @@ def _by_parts(
         if len(points) and not error < FREE_WORTH * float(np.trace(sample.second_moment)) / 2:
             continue
         on_round(error if is_known else least)
-        best = best_split(columns, points, known, listed, DRAW_SECONDS)
+        most = FREE_DRAW_SECONDS if len(points) else DRAW_SECONDS
+        best = best_split(columns, points, known, listed, most)
         if best is None:
             continue
         split, body, _ = best

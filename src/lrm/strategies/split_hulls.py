@@ -29,9 +29,9 @@ from lrm.solvers.hulls import MARGINS, verified_body
 LEAF_POINTS = ((48, 7), (100, 6), (300, 5), (1 << 12, 4))
 """Points of a hull and dimensions of its leaves: at most some thousand facets each."""
 
-TRIALS, MOST_TRIALS, ENOUGH, POOL = 1 << 10, 1 << 14, 40, 1 << 12
-"""Least and most proposals that estimate the acceptance of a node, accepted ones that suffice, and
-points of a leaf that they are made of."""
+TRIALS, MOST_TRIALS, FEWEST, ENOUGH, POOL = 1 << 10, 1 << 14, 10, 40, 1 << 12
+"""Least and most proposals that estimate the acceptance of a node, accepted ones that are needed
+and that suffice, and points of a leaf that they are made of."""
 
 SOON = 0.5
 """Seconds of a draw below which no other split is tried."""
@@ -240,7 +240,7 @@ def _seconds(body: SplitHull) -> float:
             tried += TRIALS
         inside = np.vstack(accepted)
         each = sum(child[1] for child in children) + body.proposal_seconds(leaves_of(tree))
-        if not len(inside):
+        if len(inside) < FEWEST:  # an estimate by fewer was a twentieth of what draws took
             return vectors[:1], math.inf, start, stop
         return inside, each * tried / len(inside), start, stop
 

@@ -76,13 +76,12 @@ BATCH = 1024
 VARIABLE_SECONDS, PRODUCT_SECONDS = 5e-7, 2e-9
 """Seconds per exponential variable of a proposal, and per point and squared dimension of a norm."""
 
-MOST_SECONDS = 1800.0
+MOST_SECONDS = 120.0
 """Counted work of a draw after which it ends with an error.
 
-Plans are made where a draw is estimated to take 10 seconds in the mean. For the batch of the README
-that was 3, and draws took 6 to more than 120; at a mean of 60, one in 10¹³ ends with an error. The
-point that is accepted does not depend on how many were rejected before it, so the law of draws that
-do not end so is the same; nor does the count depend on data, which no draw looks at."""
+Plans are made where a draw takes a fortieth of it in the mean. The point that is accepted does not
+depend on how many were rejected before it, so the law of draws that do not end so is the same; nor
+does the count depend on data, which no draw looks at."""
 
 
 class _Work:
