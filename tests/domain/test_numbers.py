@@ -335,3 +335,13 @@ def test_the_table_of_a_domain_says_that_numbers_are_clipped():
         line.split()[0]: line for line in str(Domain([Numbers("stay", [0, 9])])).splitlines()
     }
     assert by_name["stay"].endswith("row is not counted  counts as the nearest end")
+
+
+@pytest.mark.parametrize("months", [12, 24])
+def test_counts_beside_numbers_are_planned_with_gaussian_noise(months):
+    """Weights that were rounded up needed 62 bits and a little more, for any number of records."""
+    attributes = [Integers("month", 1, months), Numbers("cost", [0, 500, 1000])]
+    attributes += [Categories("sex", ["f", "m"], null="cell"), Integers("age", 0, 104)]
+    text = "SELECT month, COUNT(*) AS n FROM stays GROUP BY month"
+    plan = lrm.plan(text, domain=Domain(attributes, "stays"), noise="gaussian", effort="quick")
+    assert plan.max_records >= 1 << 18

@@ -378,8 +378,10 @@ def _choices(rooms: set[tuple[float, float]], max_records: int | None) -> Iterat
     sharing = [room for room in rooms if room[0]]
     usual = (DEFAULT_MAX_RECORDS,) if not sharing else ()
     every = (*usual, FINE_MAX_RECORDS, FINEST_MAX_RECORDS)
-    for records in (max_records,) if max_records else every:
-        bits = most_bits(records)
+    most = [most_bits(records) for records in ((max_records,) if max_records else every)]
+    if max_records:  # weights that are rounded up may need a bit more
+        most.append(most[0] - 1)
+    for bits in most:
         tried = set()
         for weight_bits in WEIGHT_BITS:
             least = min(
