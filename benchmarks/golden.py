@@ -176,7 +176,7 @@ def _others() -> Iterator[tuple[str, Case]]:
     persons = partial(_persons, "patient", 3, "substitute")
     yield "persons, gaussian", Case(persons, options=GAUSSIAN)
     wrange, migration = PANEL["WRange 64×128"], TABLES["migration"]
-    yield "lowrank", Case(wrange, "lowrank", {"rank_ratio": 0.5, "exact": False})
+    yield "lowrank", Case(wrange, "lowrank", {"rank_ratio": 1.2})
     yield "lowrank exact", Case(partial(_unseen, 3), "lowrank")
     yield "matrix", Case(partial(_unseen, 4), "matrix")
     yield "marginals", Case(TABLES["survey"], "marginals")
