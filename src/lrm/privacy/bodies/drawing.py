@@ -47,7 +47,7 @@ FIRST_BITS = 128
 WORD_BITS = 64
 
 LEAST_WORD = 1 << 50
-"""Smaller words, of which there is one in 2^14, have too few digits for `exponentials`."""
+"""Smaller words (one in 2^14) have too few digits for `exponentials`."""
 
 EXPONENTIAL_ERROR = 2.0**-46
 """How far numbers of `exponentials` are from the variables at most."""

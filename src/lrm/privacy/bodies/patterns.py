@@ -66,7 +66,7 @@ def _distribution(k: int, rate: Fraction, digits: int) -> list[tuple[int, int]]:
     """Bounds on the distribution function of j, from bounds on q = exp(−rate).
 
     They are whole numbers in units of 2^−(`BITS_PER_DIGIT`·digits), rounded outwards. Sums are in
-    whole numbers too: fractions of so many digits take 40 times as long for 800 counts.
+    whole numbers too: with fractions, 800 counts take 40 times as long.
     """
     context = Context(prec=digits + 8)
     middle = context.exp(context.divide(Decimal(-rate.numerator), Decimal(rate.denominator)))
