@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 
 import lrm
+from lrm.cli.endings import paying
+from lrm.errors import TableError
 from lrm.ledger import Ledger
 from lrm.plans.comparison import Contest
 from lrm.plans.planner import plan
@@ -93,8 +95,21 @@ def test_a_release_says_what_it_may_have_paid(after):
     check_ended(code, err)
     spent = Ledger.open("l.sqlite").budget("visits").spent
     if code == 130 and spent:
-        assert "the budget of" in err
+        assert "the budget of" in err or "the release was saved to out.lrm" in err
     assert Path("out.lrm").exists() <= bool(spent)
+
+
+def test_what_an_engine_makes_of_ctrl_c_says_what_may_be_paid(monkeypatch):
+    """DuckDB raises errors of its own, which said nothing of the budget."""
+
+    def handler(*_):
+        raise AssertionError
+
+    handler.pressed = signal.SIGINT
+    monkeypatch.setattr(signal, "getsignal", lambda _: handler)
+    with pytest.raises(TableError) as caught, paying("l.sqlite", ["out.lrm"]):
+        raise TableError("counting failed")
+    assert any("may be charged" in note for note in caught.value.__notes__)
 
 
 def planned():

@@ -20,6 +20,8 @@ PRIVATE_COMMANDS = frozenset({"release", "domain", "budget"})
 PAID = "the budget of "
 """How the note begins that a release leaves on an error after the charge."""
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 SAVED = "the release was saved to "
 """How the note begins that names what was written before an error."""
 
@@ -92,7 +94,7 @@ def paying(ledger: str | None, places: Sequence[str | None]) -> Iterator[None]:
         saved = [file for file, old in pairs if _identity(file) not in {None, old}]
         if saved:
             reason.add_note(SAVED + " and ".join(saved))
-        elif isinstance(reason, KeyboardInterrupt) and ledger is not None and not _paid(reason):
+        elif _is_interrupted(reason) and ledger is not None and not _paid(reason):
             reason.add_note(f"{PAID}this release may be charged; `lrm budget history` shows it")
         raise
 
@@ -109,12 +111,23 @@ def _identity(file: str) -> tuple[int, int] | None:
 def _leave() -> int:
     """The signal that ended the process's own command, or 0; others are ignored from now on."""
     received = 0
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        pressed = getattr(signal.getsignal(number), "pressed", None)
+    for number in SIGNALS:
+        pressed = _pressed(number)
         if pressed is not None:
             received = pressed
             signal.signal(number, signal.SIG_IGN)
     return received
+
+
+def _is_interrupted(reason: BaseException) -> bool:
+    """Whether a signal ended the command; engines make errors of their own of it."""
+    return isinstance(reason, KeyboardInterrupt) or any(map(_pressed, SIGNALS))
+
+
+def _pressed(number: int) -> int | None:
+    """The signal that the process's own handler has received, or 0; None for other handlers."""
+    pressed: int | None = getattr(signal.getsignal(number), "pressed", None)
+    return pressed
 
 
 def _outcome(reason: BaseException, *, debug: bool) -> tuple[list[str], int]:

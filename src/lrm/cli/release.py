@@ -110,6 +110,7 @@ def release(plan: str, **choices: Any) -> None:
         with waiting("saving answers"):
             _save(answered, choices)
         _print_release(answered, choices)
+        del answered, arguments, loaded  # which takes milliseconds, and Ctrl-C may come in these
 
 
 def _check_choices(choices: dict[str, Any]) -> None:
