@@ -9,7 +9,7 @@ import scipy.optimize
 
 import lrm
 from lrm.errors import UsageError
-from lrm.exact.products import merged_terms
+from lrm.exact.products import pieces
 from lrm.releases import core
 from lrm.releases.postprocess import process
 from lrm.views.plans import worst_queries
@@ -36,7 +36,7 @@ def release():
 
 def test_blocks_are_the_whole(release, monkeypatch):
     whole = release.table()
-    monkeypatch.setattr(merged_terms, "BLOCK_ANSWERS", 7)  # terms are cut along their first axis
+    monkeypatch.setattr(pieces, "BLOCK_ANSWERS", 7)  # terms are cut along their first axis
     blocks = list(release.plan.reconstruction_map.row_ranges())
     assert len(blocks) > 10
     assert [start for start, _ in blocks[1:]] == [stop for _, stop in blocks[:-1]]
@@ -61,7 +61,7 @@ def test_one_query_is_part_of_the_table(release):
 
 def test_files_hold_the_table(release, tmp_path, monkeypatch):
     whole = release.to_arrow()
-    monkeypatch.setattr(merged_terms, "BLOCK_ANSWERS", 30)
+    monkeypatch.setattr(pieces, "BLOCK_ANSWERS", 30)
     release.write(tmp_path / "answers.parquet")
     read = pq.read_table(tmp_path / "answers.parquet")
     assert read.schema.names == whole.schema.names
@@ -98,7 +98,7 @@ def test_the_worst_queries_are_found_by_blocks(release, monkeypatch):
     accuracy = release.accuracy
     expected = worst_queries(release.plan, accuracy, 0.95, 5)
     monkeypatch.setattr("lrm.views.plans.EXPLICIT_QUERIES", 10)
-    monkeypatch.setattr(merged_terms, "BLOCK_ANSWERS", 7)
+    monkeypatch.setattr(pieces, "BLOCK_ANSWERS", 7)
     found = worst_queries(release.plan, accuracy, 0.95, 5)
     assert [label.name for label, *_ in found] == [label.name for label, *_ in expected]
     assert worst_queries(release.plan, accuracy, 0.95, None) == []

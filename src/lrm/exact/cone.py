@@ -10,9 +10,10 @@ from lrm.errors import UsageError
 from lrm.exact.cells import over_merged
 from lrm.exact.integers import CellBasis
 from lrm.exact.measured import Measured
-from lrm.exact.products.merged_terms import MergedTerms
+from lrm.exact.products.strategy import on_axes
 from lrm.maps.kron import along
 from lrm.maps.linear import Floats, LinearMap
+from lrm.maps.products.batch import Products
 from lrm.maps.products.map import ProductMap
 from lrm.maps.words import Total
 
@@ -62,22 +63,21 @@ def _of_products(
 ) -> tuple[Floats, Callable[[Floats], Floats]]:
     (group,) = measured.groups
     rows = [group.rows(b) for b in range(len(group.sets))]
-    merged = MergedTerms(queries.batch, group.axes)
-    shape, terms = [axis.size for axis in group.axes], queries.batch.terms
+    batch = on_axes(queries.batch, group.axes)
 
     def answers(solution: Floats) -> Floats:
-        cells = solution.reshape(shape)
-        return np.concatenate([_on_cells(merged, term, cells) for term in range(terms)])
+        cells = solution.reshape(batch.sizes)
+        return np.concatenate([_on_cells(batch.products(t), cells) for t in range(batch.terms)])
 
     return np.vstack(rows) * 2.0**-measured.bits, answers
 
 
-def _on_cells(merged: MergedTerms, term: int, cells: Floats) -> Floats:
-    """The answers of a term on counts of the merged cells."""
+def _on_cells(products: Products, cells: Floats) -> Floats:
+    """The answers of a sum of products on counts of the merged cells."""
     term_answers: Floats | float = 0.0
-    for coefficient, product in merged.summands(term):
+    for coefficient, factors in products:
         part = cells
         for k in range(cells.ndim):
-            part = along(part, k, product.get(k, Total(part.shape[k])).apply)
+            part = along(part, k, factors.get(k, Total(part.shape[k])).apply)
         term_answers = term_answers + coefficient * part
     return np.asarray(term_answers).reshape(-1)

@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 
 from lrm.errors import UnsupportedQuery
 from lrm.exact.products.basis import AnyBasis
-from lrm.exact.products.merged_terms import MergedTerms, Product
-from lrm.exact.products.strategy import Axis, Group
+from lrm.exact.products.strategy import Group
 from lrm.exact.products.subsets import SubsetIndex, masks_of, members_of, sums_over, tuples_of
 from lrm.maps.kron import along, kronecker
 from lrm.maps.linear import BLOCK_ENTRIES, Floats, Integers, LinearMap
+from lrm.maps.products.batch import Factors, Products
 
 Subset = tuple[int, ...]
 
@@ -152,7 +152,7 @@ class Lattice:
             informations += np.where((sign == 0) | (signs == sign), part, 0.0)
         return informations
 
-    def inverses(self, factors: Product) -> Floats:
+    def inverses(self, factors: Factors) -> Floats:
         """``1/λ`` of all subsets that a product asks about, 0 for the others, as in ``over``."""
         support = support_of(factors)
         needed = np.ones((2,) * len(support), dtype=bool)
@@ -200,7 +200,7 @@ class Lattice:
     def _most_mixed(self) -> int:
         return max((len(self.sets[b]) for b in self.unmixing), default=0)
 
-    def mixed_sets(self, products: Sequence[Product]) -> list[int]:
+    def mixed_sets(self, products: Sequence[Factors]) -> list[int]:
         """The mixed sets that inform about a sum of products."""
         if not self.unmixing:
             return []
@@ -233,7 +233,7 @@ class Lattice:
             known[i] = bool(np.abs(factor.apply(h[:, None])).max() <= size)
         return known[i]
 
-    def asked(self, factors: Product) -> Iterator[Subset]:
+    def asked(self, factors: Factors) -> Iterator[Subset]:
         """Yield the subsets of the axes that a product asks about.
 
         An axis on which all its queries cancel is in all of them.
@@ -262,7 +262,7 @@ class Lattice:
         return sums
 
 
-def support_of(factors: Product) -> Subset:
+def support_of(factors: Factors) -> Subset:
     """The axes on which a product distinguishes values."""
     return tuple(i for i, factor in factors.items() if factor.total_factor is None)
 
@@ -270,14 +270,6 @@ def support_of(factors: Product) -> Subset:
 def _subsets(support: Subset) -> Iterator[Subset]:
     for size in range(len(support) + 1):
         yield from itertools.combinations(support, size)
-
-
-def can_answer(axes: Sequence[Axis], lattice: Lattice, factors: Sequence[LinearMap]) -> bool:
-    """Whether a product of factors over the original attributes follows from the measurements."""
-    if not all(axis.answers(factors) for axis in axes):
-        return False
-    product = {k: axis.factor(factors) for k, axis in enumerate(axes)}
-    return all(lattice[subset] > 0 for subset in lattice.asked(product))
 
 
 class Estimate:
@@ -320,7 +312,7 @@ class Estimate:
                 y = np.tensordot(y, basis.average, axes=(place, 0))
         return np.asarray(y)
 
-    def product(self, factors: Product) -> Floats:
+    def product(self, factors: Factors) -> Floats:
         """Answers of a product, one array axis per axis that it has a factor on."""
         bases = self.lattice.bases
         support = support_of(factors)
@@ -340,7 +332,7 @@ class Estimate:
             total = total + part
         return self._with_totals(factors, np.asarray(total))
 
-    def _with_totals(self, factors: Product, result: Floats) -> Floats:
+    def _with_totals(self, factors: Factors, result: Floats) -> Floats:
         """The answers of a product from those on the axes where it distinguishes values."""
         support = support_of(factors)
         for place, (i, factor) in enumerate(factors.items()):
@@ -348,7 +340,7 @@ class Estimate:
                 result = np.moveaxis(np.multiply.outer(factor.dense()[:, 0], result), 0, place)
         return np.asarray(result)
 
-    def _all_at_once(self, factors: Product) -> Floats:
+    def _all_at_once(self, factors: Factors) -> Floats:
         """Answers of a product as a sum over subsets A, in coordinates that diagonalise all.
 
         Along each axis ``Q·Qᵀ = H``, and the first column of Q stands for the total: a subset A
@@ -393,15 +385,15 @@ class Estimate:
             transformed[where] += scale * part.reshape([bases[i].size for i in inner])
         return transformed
 
-    def term(self, merged: MergedTerms, term: int, rows: slice | None = None) -> Floats:
-        """The answers of one term, flattened; of some rows of its first factor, where given."""
+    def term(self, products: Products) -> Floats:
+        """The answers of a sum of products, flattened."""
         total: Floats | float = 0.0
-        for coefficient, factors in merged.summands(term, rows):
+        for coefficient, factors in products:
             total = total + coefficient * self.product(factors)
         return np.asarray(total).ravel()
 
 
-def variances(lattice: Lattice, factors: Product, other_factors: Product | None = None) -> Floats:
+def variances(lattice: Lattice, factors: Factors, other_factors: Factors | None = None) -> Floats:
     """Variances of a product's queries over a group's axes, for unit noise.
 
     With ``other_factors``, the covariances of the queries of two products, row by row. The
@@ -430,28 +422,23 @@ def variances(lattice: Lattice, factors: Product, other_factors: Product | None 
     return products
 
 
-def term_variances(
-    lattice: Lattice, merged: MergedTerms, term: int, rows: slice | None = None
-) -> Floats:
-    """Variances of the queries of one term, for unit noise on what was measured."""
-    parts = merged.summands(term, rows)
+def term_variances(lattice: Lattice, products: Products) -> Floats:
+    """Variances of the queries of a sum of products, for unit noise on what was measured."""
     total: Floats | float = 0.0
-    for (a, left), (b, right) in itertools.combinations_with_replacement(parts, 2):
+    for (a, left), (b, right) in itertools.combinations_with_replacement(products, 2):
         twice = 1.0 if left is right else 2.0
         both = variances(lattice, left, None if left is right else right)
         total = total + twice * a * b * both
     total = np.asarray(total).ravel()
-    for number in lattice.mixed_sets([product for _, product in parts]):
-        total = total + _mixed_variances(lattice, parts, number)
+    for number in lattice.mixed_sets([factors for _, factors in products]):
+        total = total + _mixed_variances(lattice, products, number)
     return total
 
 
-def _mixed_variances(
-    lattice: Lattice, parts: Sequence[tuple[float, Product]], number: int
-) -> Floats:
+def _mixed_variances(lattice: Lattice, products: Products, number: int) -> Floats:
     """What a mixed set adds to the variances of a sum of products: ``‖w·E‖²`` of each query."""
     estimator, members = lattice.estimator(number), lattice.sets[number]
-    telling = [(c, product) for c, product in parts if members.issubset(support_of(product))]
+    telling = [(c, product) for c, product in products if members.issubset(support_of(product))]
     heights = [len(factor) for factor in telling[0][1].values()]
     step = max(1, BLOCK_ENTRIES // (math.prod(heights[1:]) * max(estimator.shape)))
     blocks = []

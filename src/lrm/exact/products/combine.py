@@ -281,7 +281,7 @@ class Combination:
 
     def term(self, g: int, estimate: Estimate, corrections: Sequence[Floats], term: int) -> Floats:
         """The corrected answers of one term of group ``g``, flattened."""
-        answers = estimate.term(self.sides[g].merged, term)
+        answers = estimate.term(self.sides[g].products(term))
         for (component, reaches), solved in zip(self._each(g, term), corrections, strict=True):
             for shared, reach in reaches:
                 part = np.tensordot(reach, solved, axes=(1, 0))
@@ -296,7 +296,7 @@ class Combination:
     def term_variances(self, g: int, term: int) -> Floats:
         """Variances of one term's corrected answers, for unit noise at sensitivity 1."""
         side, share = self.sides[g], self.groups[g].weight
-        variances = term_variances(side.lattice, side.merged, term) / share**2
+        variances = term_variances(side.lattice, side.products(term)) / share**2
         for (component, parts), middle in zip(self._each(g, term), self._middles, strict=True):
             for left, X in parts:
                 image = X @ (middle / share**4)

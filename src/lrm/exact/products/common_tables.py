@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -17,13 +18,12 @@ from scipy.sparse.csgraph import connected_components
 
 from lrm.errors import WorkloadError
 from lrm.exact.products.answers import Lattice
-from lrm.exact.products.merged_terms import MergedTerms
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.strategy import Group
 from lrm.maps.kron import kronecker
 from lrm.maps.linear import Floats, Integers, LinearMap
 from lrm.maps.matrices import DenseMap
-from lrm.maps.products.batch import ProductBatch
+from lrm.maps.products.batch import ProductBatch, Products
 
 Subset = tuple[int, ...]
 
@@ -73,7 +73,7 @@ class Side:
 
     group: Group
     lattice: Lattice
-    merged: MergedTerms
+    reduced: ProductBatch  # the group's terms over its axes
     own: tuple[int, ...]  # axes that are not shared
     shared: tuple[int, ...]  # shared axes, in the order of the shared attributes
 
@@ -84,7 +84,16 @@ class Side:
             next(k for k, axis in enumerate(group.axes) if axis.attributes == (i,)) for i in shared
         ]
         own = tuple(k for k in range(len(group.axes)) if k not in places)
-        return cls(group, Lattice.of(group), MergedTerms(batch, group.axes), own, tuple(places))
+        return cls(group, Lattice.of(group), group.reduced(batch), own, tuple(places))
+
+    @cached_property
+    def _number(self) -> dict[int, int]:
+        """The number of each term of the batch among those of the group."""
+        return {term: number for number, term in enumerate(self.group.terms.tolist())}
+
+    def products(self, term: int) -> Products:
+        """The products that a term of the group is the sum of, over its axes."""
+        return self.reduced.products(self._number[term])
 
     def table(self, blocks: dict[int, Integers], attributes: frozenset[int]) -> CommonTable:
         """The table over blocks of the values of some attributes."""
@@ -127,12 +136,9 @@ class Side:
 
     def summands(self, term: int) -> Iterator[tuple[float, list[LinearMap], tuple[LinearMap, ...]]]:
         """Yield the coefficient of each product of a term, its own factors and its shared ones."""
-        batch = self.merged.batch
-        for number in batch.summand_numbers(term).tolist():
-            choice = batch.choice[number]
-            own_factors = [self.merged.factor(i, choice) for i in self.own]
-            shared = tuple(self.merged.factor(i, choice) for i in self.shared)
-            yield float(batch.coefficients[number]), own_factors, shared
+        for coefficient, factors in self.reduced.summands(self._number[term]):
+            own_factors = [factors[i] for i in self.own]
+            yield coefficient, own_factors, tuple(factors[i] for i in self.shared)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,8 @@ import numpy as np
 
 from lrm.errors import UnsupportedQuery, WorkloadError
 from lrm.exact.products.answers import Estimate, Lattice, Subset
-from lrm.exact.products.merged_terms import MergedTerms
+from lrm.exact.products.pieces import Piece
+from lrm.exact.products.strategy import on_axes
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import DenseMap
 from lrm.maps.products.batch import ProductBatch
@@ -82,34 +83,24 @@ def largest_error(reconstruction: ProductReconstruction) -> float:
             reconstruction.measured.groups, reconstruction.lattices, strict=True
         )
     ]
-    worst = 0.0
-    for term, batch, answers in _probed(reconstruction, estimates, terms.tolist()):
-        truth = _product_truth(batch.summands(term), x)
+    worst, answers_of, ends = (
+        0.0,
+        reconstruction.answers_of(estimates),
+        reconstruction.batch.term_ends,
+    )
+    for term in terms.tolist():
+        batch, g = reconstruction.batch.take([term]), reconstruction.group_of(term)
+        if batch.queries <= PROBED_QUERIES or reconstruction.combination is not None:
+            answers = answers_of(Piece(term, int(ends[term]) - batch.queries, int(ends[term])))
+        else:
+            batch = _thinned(batch)
+            axes = reconstruction.measured.groups[g].axes
+            answers = estimates[g].term(on_axes(batch, axes).products(0))
+        truth = _product_truth(batch.summands(0), x)
         size = float(np.abs(truth).max(initial=0.0)) or 1.0
         error = float(np.abs(answers - truth).max(initial=0.0)) / size
         worst = max(worst, error if math.isfinite(error) else math.inf)
     return worst
-
-
-def _probed(
-    reconstruction: ProductReconstruction, estimates: Sequence[Estimate], terms: Sequence[int]
-) -> Iterator[tuple[int, ProductBatch, Floats]]:
-    """Yield terms, the batch that they are terms of, and their answers or some of them."""
-    queries, combination = reconstruction.batch.term_queries, reconstruction.combination
-    corrections: Sequence[Sequence[Floats]] = ()
-    if combination is not None:
-        corrections = combination.corrected((estimates[0], estimates[1]))
-    for term in terms:
-        g = reconstruction.group_of(term)
-        if combination is not None:
-            answers = combination.term(g, estimates[g], corrections[g], term)
-            yield term, reconstruction.batch, answers
-        elif queries[term] <= PROBED_QUERIES:
-            yield term, reconstruction.batch, estimates[g].term(reconstruction.merged[g], term)
-        else:
-            few = _thinned(reconstruction.batch.take([term]))
-            merged = MergedTerms(few, reconstruction.measured.groups[g].axes)
-            yield 0, few, estimates[g].term(merged, 0)
 
 
 class _Noiseless(Sequence[Floats]):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,17 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lrm.errors import UnsupportedQuery, WorkloadError
-from lrm.exact.products.answers import Estimate, Lattice, can_answer, term_variances
+from lrm.exact.products.answers import Estimate, Lattice, term_variances
 from lrm.exact.products.combine import Combination
 from lrm.exact.products.marginals import Marginals
-from lrm.exact.products.merged_terms import (
-    MergedTerms,
-    Piece,
-    joined,
-    pieces_of,
-    row_ranges,
-)
 from lrm.exact.products.parts import PartGrams
+from lrm.exact.products.pieces import Piece, joined, pieces_of, row_ranges
 from lrm.exact.products.probing import check_group, check_support, largest_error
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.row_weights import WeightClasses, add_term_rows, term_sets
@@ -30,7 +25,7 @@ from lrm.exact.products.strategy import Group, ProductStrategy, on_axes
 from lrm.exact.products.subsets import masks_of
 from lrm.exact.reconstruction import EXPLICIT_ENTRIES, Answering, Reconstruction, RowWeights
 from lrm.maps.linear import Floats, Integers
-from lrm.maps.products.batch import ProductBatch
+from lrm.maps.products.batch import ProductBatch, Products
 
 if TYPE_CHECKING:  # what is measured knows its way back
     from lrm.exact.groups import MeasuredGroup
@@ -79,6 +74,14 @@ class ProductReconstruction(Reconstruction):
             place[group.terms] = g
         return place
 
+    @cached_property
+    def _number(self) -> Integers:
+        """The number of each term among those of its group."""
+        number = np.zeros(self.batch.terms, dtype=np.int64)
+        for group in self.measured.groups:
+            number[group.terms] = np.arange(len(group.terms))
+        return number
+
     def group_of(self, term: int) -> int:
         """The number of the group that answers a term."""
         return int(self._group_of[term])
@@ -106,31 +109,64 @@ class ProductReconstruction(Reconstruction):
         return tuple(groups)
 
     @cached_property
-    def merged(self) -> list[MergedTerms]:
-        """The terms over the axes of each group."""
-        return [MergedTerms(self.batch, group.axes) for group in self.measured.groups]
+    def _reduced(self) -> list[ProductBatch]:
+        """The terms of each group over its axes."""
+        groups = self.measured.groups
+        return [on_axes(self.batch.take(group.terms), group.axes) for group in groups]
+
+    def products(self, term: int, rows: slice | None = None) -> Products:
+        """The products that a term is the sum of, over the axes of the group that answers it."""
+        return self._reduced[self.group_of(term)].products(int(self._number[term]), rows)
 
     @property
     def is_blockwise(self) -> bool:
         return True
 
     def answering(self, measurements: Floats) -> Answering:
-        return _Answers(self, measurements).rows
+        tables = zip(self.lattices, self.measured.split(measurements), strict=True)
+        answers = self.answers_of(
+            [
+                Estimate(
+                    lattice, [y / w for y, w in zip(group_tables, lattice.weights, strict=True)]
+                )
+                for lattice, group_tables in tables
+            ]
+        )
+        return lambda start, stop: joined(self.pieces(start, stop), answers, start, stop)
+
+    def answers_of(self, estimates: Sequence[Estimate]) -> Callable[[Piece], Floats]:
+        """The answers of pieces of the batch, from the estimates of each group."""
+        combination = self.combination
+        if combination is None:
+            return lambda piece: estimates[self.group_of(piece.term)].term(
+                self.products(piece.term, piece.rows)
+            )
+        corrections = combination.corrected((estimates[0], estimates[1]))
+
+        def corrected(piece: Piece) -> Floats:
+            g = self.group_of(piece.term)
+            answers = combination.term(g, estimates[g], corrections[g], piece.term)
+            return self._within_term(piece, answers)
+
+        return corrected
+
+    def _within_term(self, piece: Piece, values: Floats) -> Floats:
+        """The values of a piece, of those of its whole term."""
+        first = int(self.batch.term_ends[piece.term]) - len(values)
+        return values[piece.start - first : piece.stop - first]
 
     def apply(self, measurements: Floats) -> Floats:
         return self.answering(measurements)(0, self.shape[0])
 
     def pieces(self, start: int, stop: int) -> Iterator[Piece]:
         """Yield the terms, or parts of them, that the queries ``start:stop`` belong to."""
-        return pieces_of(self.batch, self.merged, self._group_of, start, stop)
+        return pieces_of(self.batch, self.products, start, stop)
 
     def _piece_norms(self, piece: Piece) -> Floats:
         g = self.group_of(piece.term)
         if self.combination is not None:
-            variances = self.combination.term_variances(g, piece.term)
-            first = int(self.batch.term_ends[piece.term]) - len(variances)
-            return variances[piece.start - first : piece.stop - first]
-        return term_variances(self.lattices[g], self.merged[g], piece.term, piece.rows)
+            return self._within_term(piece, self.combination.term_variances(g, piece.term))
+        return term_variances(self.lattices[g], self.products(piece.term, piece.rows))
 
     def squared_norms(self, start: int, stop: int) -> Floats:
         return joined(self.pieces(start, stop), self._piece_norms, start, stop)
@@ -162,8 +198,9 @@ class ProductReconstruction(Reconstruction):
     def _group_norm(self, g: int, batch: ProductBatch | None = None) -> float:
         """``Σ_A v_A/λ_A`` of a group's own terms."""
         group, lattice = self.measured.groups[g], self.lattices[g]
-        group_batch = (self.batch if batch is None else batch).take(group.terms)
-        axes_batch = on_axes(group_batch, group.axes)
+        axes_batch = self._reduced[g]
+        if batch is not None:
+            axes_batch = replace(axes_batch, weights=batch.weights[group.terms])
         quadratic = Quadratic(axes_batch)
         residual, total = np.zeros(len(quadratic.grams)), np.zeros(len(quadratic.grams))
         for i, basis in enumerate(lattice.bases):
@@ -190,10 +227,7 @@ class ProductReconstruction(Reconstruction):
 
     @cached_property
     def _weight_classes(self) -> list[WeightClasses]:
-        return [
-            WeightClasses(lattice, merged)
-            for lattice, merged in zip(self.lattices, self.merged, strict=True)
-        ]
+        return [WeightClasses(lattice, self.batch.terms) for lattice in self.lattices]
 
     def row_weights(self, start: int, stop: int) -> Iterator[tuple[int, int, RowWeights | None]]:
         if self.combination is not None and math.prod(self.shape) <= COMBINED_ENTRIES:
@@ -204,7 +238,7 @@ class ProductReconstruction(Reconstruction):
             weights = None
             if self.combination is None:
                 classes = self._weight_classes[self.group_of(piece.term)]
-                weights = classes.of_term(piece.term, piece.rows)
+                weights = classes.of_term(self.products(piece.term), piece.rows)
             if weights is not None:
                 place = weights.place[first - piece.start : last - piece.start]
                 weights = RowWeights(weights.values, weights.counts, place)
@@ -219,7 +253,7 @@ class ProductReconstruction(Reconstruction):
         group_sets: set[tuple[int, int]] = set()
         for term in {term for span in ranges for term, *_ in self.batch.terms_in(*span)}:
             g = self.group_of(term)
-            group_sets.update((g, b) for b in term_sets(self.lattices[g], self.merged[g], term))
+            group_sets.update((g, b) for b in term_sets(self.lattices[g], self.products(term)))
         return self._rows(ranges, self._placed(sorted(group_sets)))
 
     def _rows(self, ranges: Sequence[tuple[int, int]], places: Places) -> Floats:
@@ -250,7 +284,7 @@ class ProductReconstruction(Reconstruction):
     def _term_rows(self, term: int, places: Places) -> Floats:
         g = int(self._group_of[term])
         rows = np.zeros((int(self.batch.term_queries[term]), _width(places)))
-        add_term_rows(rows, places[g], self.lattices[g], self.merged[g], term)
+        add_term_rows(rows, places[g], self.lattices[g], self.products(term))
         if self.combination is not None:
             ends = np.cumsum([sum(group.heights) for group in self.measured.groups]).tolist()
             parts = [rows[:, start:stop] for start, stop in itertools.pairwise([0, *ends])]
@@ -290,22 +324,18 @@ class ProductReconstruction(Reconstruction):
         Each term is answered by the group of least error that can; a term that none can answer
         is an `UnsupportedQuery`.
         """
-        lattices = [measured.lattice(group) for group in measured.groups]
-        group_terms: list[list[int]] = [[] for _ in lattices]
-        merged = [MergedTerms(batch, group.axes) for group in measured.groups]
-        for term in range(batch.terms):
-            errors = [
-                _term_error(group, lattice, terms, term)
-                for group, lattice, terms in zip(measured.groups, lattices, merged, strict=True)
-            ]
-            if min(errors) == math.inf:
-                raise UnsupportedQuery(
-                    "no measured marginal contains all attributes and values of the query"
-                )
-            group_terms[int(np.argmin(errors))].append(term)
+        check_support(batch)
+        errors = np.stack(
+            [_term_errors(batch, group, measured.lattice(group)) for group in measured.groups]
+        )
+        if np.any(errors.min(axis=0) == math.inf):
+            raise UnsupportedQuery(
+                "no measured marginal contains all attributes and values of the query"
+            )
+        group_of = errors.argmin(axis=0)
         groups = tuple(
-            replace(group, terms=np.array(terms, dtype=np.int64))
-            for group, terms in zip(measured.groups, group_terms, strict=True)
+            replace(group, terms=np.flatnonzero(group_of == g))
+            for g, group in enumerate(measured.groups)
         )
         both = cls(batch, replace(measured, groups=groups))
         try:
@@ -322,45 +352,16 @@ def _width(places: Places) -> int:
     )
 
 
-def _term_error(group: MeasuredGroup, lattice: Lattice, merged: MergedTerms, term: int) -> float:
-    products = merged.batch.summands(term)
-    if not all(can_answer(group.axes, lattice, factors) for _, factors in products):
-        return math.inf
-    return float(term_variances(lattice, merged, term).sum())
-
-
-class _Answers:
-    """Answers of a batch from one array of measurements; nothing is computed before it is asked."""
-
-    def __init__(self, reconstruction: ProductReconstruction, measurements: Floats) -> None:
-        self._of = reconstruction
-        self._measurements = measurements
-
-    @cached_property
-    def _estimates(self) -> list[Estimate]:
-        parts = self._of.measured.split(self._measurements)
-        return [
-            Estimate(lattice, [y / w for y, w in zip(group_tables, lattice.weights, strict=True)])
-            for lattice, group_tables in zip(self._of.lattices, parts, strict=True)
-        ]
-
-    @cached_property
-    def _corrections(self) -> tuple[list[Floats], list[Floats]] | None:
-        combination = self._of.combination
-        if combination is None:
-            return None
-        return combination.corrected((self._estimates[0], self._estimates[1]))
-
-    def rows(self, start: int, stop: int) -> Floats:
-        """The answers to the queries ``start:stop``."""
-        return joined(self._of.pieces(start, stop), self._answers, start, stop)
-
-    def _answers(self, piece: Piece) -> Floats:
-        g = self._of.group_of(piece.term)
-        estimate = self._estimates[g]
-        if self._of.combination is None or self._corrections is None:
-            return estimate.term(self._of.merged[g], piece.term, piece.rows)
-        corrections = self._corrections[g]
-        answers = self._of.combination.term(g, estimate, corrections, piece.term)
-        first = int(self._of.batch.term_ends[piece.term]) - len(answers)
-        return answers[piece.start - first : piece.stop - first]
+def _term_errors(batch: ProductBatch, group: MeasuredGroup, lattice: Lattice) -> Floats:
+    """The error of each term from one group; infinite where it cannot answer."""
+    errors = np.full(batch.terms, math.inf)
+    kept = [
+        term
+        for term in range(batch.terms)
+        if all(axis.answers(f) for _, f in batch.summands(term) for axis in group.axes)
+    ]
+    reduced = on_axes(batch.take(kept), group.axes)
+    for number, term in enumerate(kept):
+        with contextlib.suppress(UnsupportedQuery):
+            errors[term] = term_variances(lattice, reduced.products(number)).sum()
+    return errors

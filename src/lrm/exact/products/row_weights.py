@@ -20,9 +20,9 @@ import numpy as np
 
 from lrm.exact.products.answers import Lattice, support_of
 from lrm.exact.products.folding import fold_rows
-from lrm.exact.products.merged_terms import MergedTerms, Product
 from lrm.exact.reconstruction import RowWeights
 from lrm.maps.linear import Floats, Integers, LinearMap
+from lrm.maps.products.batch import Factors, Products
 
 MOST_WORK = 1 << 24
 """Weights (classes times columns) of a whole batch: about ten seconds of intervals."""
@@ -54,31 +54,29 @@ class WeightClasses:
     """Rows of B of the terms of one group, by class."""
 
     lattice: Lattice
-    merged: MergedTerms
+    terms: int
+    """Number of terms of the whole batch, which share the work."""
     _axes: dict[tuple[int, tuple[LinearMap, ...]], tuple[Integers, list[_Columns]] | None] = field(
         default_factory=dict, repr=False
     )
     _totals: dict[int, _Columns] = field(default_factory=dict, repr=False)
 
-    def of_term(self, term: int, rows: slice | None = None) -> RowWeights | None:
+    def of_term(self, summands: Products, rows: slice | None = None) -> RowWeights | None:
         """The weights of a term's rows; None where they would be too much work."""
         if self.lattice.residual:
             return None
-        summands = self.merged.summands(term)
         axes = list(summands[0][1])
         known = [self._classes(k, tuple(product[k] for _, product in summands)) for k in axes]
         classes = [axis_class for axis_class in known if axis_class is not None]
         if len(classes) < len(axes):
             return None
         combos = math.prod(len(axis_class) for _, axis_class in classes)
-        if combos * len(self.lattice.sets) * SET_WORK * self.merged.batch.terms > MOST_WORK:
+        if combos * len(self.lattice.sets) * SET_WORK * self.terms > MOST_WORK:
             return None
         widths = [
             max(len(axis_class.counts) for axis_class in axis_part) for _, axis_part in classes
         ]
-        if combos * self._entries(dict(zip(axes, widths, strict=True))) > (
-            MOST_WORK / self.merged.batch.terms
-        ):
+        if combos * self._entries(dict(zip(axes, widths, strict=True))) > (MOST_WORK / self.terms):
             return None
         coefficients = np.array([coefficient for coefficient, _ in summands])
         weights = [
@@ -211,48 +209,47 @@ def _stacked(row_weights: Sequence[tuple[Floats, Floats]], place: Integers) -> R
     return RowWeights(values, counts, place)
 
 
-def term_sets(lattice: Lattice, merged: MergedTerms, term: int) -> set[int]:
-    """The sets of a group whose measurements count in the answers of one term."""
-    return {b for _, product in merged.summands(term) for b in _used_sets(lattice, product)}
+def term_sets(lattice: Lattice, products: Products) -> set[int]:
+    """The sets of a group whose measurements count in the answers of a sum of products."""
+    return {b for _, factors in products for b in _used_sets(lattice, factors)}
 
 
 def add_term_rows(
     coefficient_rows: Floats,
     places: Mapping[int, slice],
     lattice: Lattice,
-    merged: MergedTerms,
-    term: int,
+    products: Products,
 ) -> None:
-    """Add the rows of B of one term to the columns ``places`` of each set that counts in it.
+    """Add the rows of B of a sum of products to the columns of each set that counts in it.
 
     The estimate of a product weighs what was measured of set B (for unit noise) by
     ``θ_B·Σ_{A⊆B} (1/λ_A) ⊗ N_i``, where ``N_i`` is ``W·P·Sᵀ/κ`` for i in A, ``W·h/κ`` times
     ``(S·h/κ)ᵀ`` for the rest of B, and ``W·h/κ`` elsewhere.
     """
-    for coefficient, product in merged.summands(term):
-        used = _used_sets(lattice, product)
-        for b, rows in zip(used, _set_rows(lattice, product, used), strict=True):
+    for coefficient, factors in products:
+        used = _used_sets(lattice, factors)
+        for b, rows in zip(used, _set_rows(lattice, factors, used), strict=True):
             part = coefficient_rows[:, places[b]]
             part += rows if coefficient == 1.0 else coefficient * rows
 
 
-def product_rows(lattice: Lattice, factors: Product) -> Floats:
+def product_rows(lattice: Lattice, factors: Factors) -> Floats:
     """The rows of B of one product over a group's axes."""
     return np.hstack(list(_set_rows(lattice, factors, range(len(lattice.sets)))))
 
 
-def _inner(lattice: Lattice, factors: Product, b: int) -> tuple[int, ...]:
+def _inner(lattice: Lattice, factors: Factors, b: int) -> tuple[int, ...]:
     """The axes of a set on which a product distinguishes values."""
     return tuple(i for i in support_of(factors) if i in lattice.sets[b])
 
 
-def _used_sets(lattice: Lattice, factors: Product) -> list[int]:
+def _used_sets(lattice: Lattice, factors: Factors) -> list[int]:
     """The sets that hold information about a product; the rows of all others are 0."""
     numbers = range(len(lattice.sets))
     return [b for b in numbers if lattice.inverses_in(b, _inner(lattice, factors, b)).any()]
 
 
-def _set_rows(lattice: Lattice, factors: Product, sets: Iterable[int]) -> Iterator[Floats]:
+def _set_rows(lattice: Lattice, factors: Factors, sets: Iterable[int]) -> Iterator[Floats]:
     """Yield the rows of B of one product, over the measurements of one set after the other."""
     bases, places = lattice.bases, {i: place for place, i in enumerate(factors)}
     means = {i: bases[i].means(factor) for i, factor in factors.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from lrm.domain.core import MOST_ATTRIBUTES
 from lrm.errors import WorkloadError
 from lrm.maps.kron import kronecker
 from lrm.maps.linear import Floats, Integers, LinearMap
-from lrm.maps.matrices import check_weights
+from lrm.maps.matrices import DenseMap, check_weights
 from lrm.maps.words import Word, make_factor, word_factor
 
 MOST_CHOICES = 1 << 28
@@ -25,6 +25,12 @@ _ZERO_OR_ONE = {(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)}
 
 MOST_QUERIES = 1 << 53
 """Queries of a batch: float64 holds their number exactly."""
+
+Factors = Mapping[int, LinearMap]
+"""The factors of a product by attribute, ascending; others are summed out."""
+
+Products = list[tuple[float, Factors]]
+"""Products that are added up, each with its coefficient; all have the same attributes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,6 +203,22 @@ class ProductBatch:
             for s in self.summand_numbers(term)
         ]
 
+    def products(self, term: int, rows: slice | None = None) -> Products:
+        """The products that a term is the sum of, without attributes that all of them sum out.
+
+        With ``rows``, those rows alone of the factor of the first attribute that is left.
+        """
+        numbers = self.summand_numbers(term)
+        choices = self.choice[numbers]
+        present = np.flatnonzero(choices.any(axis=0)).tolist()
+        products: Products = []
+        for number, choice in zip(numbers.tolist(), choices, strict=True):
+            factors = {i: self.factors[i][choice[i]] for i in present}
+            if rows is not None and present:
+                factors[present[0]] = _some_rows(factors[present[0]], rows)
+            products.append((float(self.coefficients[number]), factors))
+        return products
+
     def summand_numbers(self, term: int) -> Integers:
         """Which products a term is the sum of."""
         order, starts = self._by_term
@@ -269,6 +291,12 @@ class ProductBatch:
             products = [c * kronecker(f.dense() for f in fs) for c, fs in self.summands(term)]
             parts.append(weight * np.sum(products, axis=0))
         return np.vstack(parts)
+
+
+def _some_rows(factor: LinearMap, rows: slice) -> LinearMap:
+    if rows == slice(0, len(factor)):
+        return factor
+    return DenseMap(factor.rows(rows.start, rows.stop))
 
 
 def _check_extent(products: int, attributes: int) -> None:
