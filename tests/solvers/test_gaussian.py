@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from lrm.clock import Clock
 from lrm.errors import StopSolver, UsageError
-from lrm.solvers.gaussian import nuclear_bound, optimise_gaussian
-from lrm.solvers.gaussian_chain import optimise_gaussian_gram
+from lrm.maps.matrices import DenseMap
+from lrm.solvers.gaussian import nuclear_bound, optimise_gaussian, optimise_gaussian_map
+from lrm.workload import families
 
 
 def _all_ranges_gram(n):
@@ -83,18 +84,13 @@ def test_known_optima(W, least, most):
     assert found.upper <= most * (1 + 1e-9)
 
 
-def test_the_gram_matrix_says_it_all():
-    gram = _all_ranges_gram(32)
-    tall = np.array(
-        [(np.arange(32) >= a) & (np.arange(32) <= b) for a in range(32) for b in range(a, 32)]
-    )
-    rows = tall.astype(float)
-    one, other = optimise_gaussian(rows), optimise_gaussian_gram(gram, lambda: rows)
+def test_a_map_is_solved_as_its_matrix():
+    queries = families.all_ranges(32).queries
+    one, other = optimise_gaussian(queries.dense()), optimise_gaussian_map(queries, queries.dense)
     assert one.upper == pytest.approx(other.upper, rel=1e-3)
     assert max(one.lower, other.lower) <= min(one.upper, other.upper)
-    low_rank = np.ones((2, 5))
-    found = optimise_gaussian_gram(low_rank.T @ low_rank, lambda: low_rank)
-    assert found.upper == pytest.approx(2.0)
+    low_rank = DenseMap(np.ones((2, 5)))
+    assert optimise_gaussian_map(low_rank, low_rank.dense).upper == pytest.approx(2.0)
 
 
 def test_singular_values_over_twelve_orders():

@@ -6,15 +6,21 @@ See ``docs/explanation/gaussian.md``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import eigh, lapack, solve, svd, svdvals
+from scipy.linalg import eigh, eigh_tridiagonal, lapack, solve, svd, svdvals
 
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver, UsageError
-from lrm.maps.linear import TINY, Floats
+from lrm.maps.linear import TINY, Floats, LinearMap
+
+EPS = float(np.finfo(np.float64).eps)
+
+NEAR_ENOUGH = 1e-5
+"""The largest final distance of both bounds of a chain, whatever tolerance is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +130,6 @@ class WeightAscent(ABC):
         normal[np.diag_indices_from(normal)] += 1e-10 * np.trace(normal) + TINY
         share = solve(normal, weighted @ self.moves[-1], assume_a="pos")
         return np.asarray(self.moves[-1] - share @ (steps + turns))
-
-
-EPS = float(np.finfo(np.float64).eps)
 
 
 def nuclear_bound(W: Floats, weights: Floats) -> float:
@@ -271,3 +274,172 @@ class _DenseAscent(WeightAscent):
             return self.sure
         # Costs as much as several rounds, and sees singular values down to eps, not √eps.
         return max(self.sure, nuclear_bound(self.columns, self.weights))
+
+
+def optimise_gaussian_map(
+    queries: LinearMap,
+    rows: Callable[[], Floats],
+    *,
+    tolerance: float = 1e-3,
+    max_rounds: int = 1000,
+    clock: Clock = UNLIMITED,
+) -> GaussianResult:
+    """Solve ``optimise_gaussian`` for a map, as a chain where it has closed forms.
+
+    Else for ``rows``: the map as an array, or any other matrix with its Gram. Matrices whose Gram
+    is a chain's are solved as others: at 0.08 % more error, and in 3 s in place of 1 for 1,024
+    prefix sums.
+
+    Examples
+    --------
+    >>> from lrm.maps.words import Prefix
+    >>> found = optimise_gaussian_map(Prefix(8), lambda: np.tri(8))
+    >>> bool(found.upper <= 1.001 * found.lower)
+    True
+    """
+    chain = queries.gram_chain() if queries.has_closed_forms and queries.shape[1] > 1 else None
+    if chain is None:
+        return optimise_gaussian(rows(), tolerance=tolerance, max_rounds=max_rounds, clock=clock)
+    return optimise_chain(*chain, tolerance=tolerance, max_rounds=max_rounds, clock=clock)
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The tridiagonal inverse T of a Gram, and the diagonal of the Gram itself."""
+
+    diagonal: Floats
+    beside: Floats
+    squares: Floats
+
+    @classmethod
+    def of(cls, left: Floats, right: Floats) -> Chain:
+        """The chain of ``G_ij = left_i·right_j`` for i ≤ j, with at least two cells.
+
+        T is the sum of the inverses of the 2×2 blocks along the diagonal of G, less ``1/G_jj``
+        where blocks overlap. Entries of whole numbers below 2^26 are off by some eps, relatively.
+
+        >>> Chain.of(np.ones(4), np.array([4.0, 3.0, 2.0, 1.0])).diagonal
+        array([1., 2., 2., 2.])
+        """
+        minors = left[1:] * right[:-1] - left[:-1] * right[1:]
+        diagonal = np.zeros(len(left))
+        diagonal[0] = left[1] / (left[0] * minors[0])
+        diagonal[-1] = right[-2] / (right[-1] * minors[-1])
+        outer = left[2:] * right[:-2] - left[:-2] * right[2:]
+        diagonal[1:-1] = outer / (minors[1:] * minors[:-1])
+        return cls(diagonal, -1.0 / minors, left * right)
+
+
+def optimise_chain(
+    left: Floats,
+    right: Floats,
+    *,
+    tolerance: float = 1e-3,
+    max_rounds: int = 1000,
+    clock: Clock = UNLIMITED,
+) -> GaussianResult:
+    """Solve the program of ``optimise_gaussian`` where ``(WᵀW)_ij = left_i·right_j`` for i ≤ j.
+
+    Prefix sums and all ranges are such chains (`LinearMap.gram_chain`). The inverse T of their Gram
+    is tridiagonal, so with ``D = diag(v)`` the slopes are
+
+        ``d_j = [(D^-½·T·D^-½)^-½]_jj / v_j = 2/π·∫₀^∞ [(T + t²D)⁻¹]_jj dt``,
+
+    where each inverse is tridiagonal: its diagonal takes O(n). A hundred points of the
+    trapezoidal rule in log t give 8 digits. B and L come in the basis in which B is diagonal.
+
+    Cost: O(n) a round (0.1 s for n = 4,096), and one tridiagonal eigendecomposition,
+    O(n²), in the end.
+
+    Examples
+    --------
+    >>> found = optimise_chain(np.ones(64), np.arange(64.0, 0.0, -1.0))
+    >>> 282.1 < found.lower <= found.upper < 282.5, found.converged
+    (True, True)
+    """
+    chain = Chain.of(left, right)
+    ascent = _ChainAscent.of(chain.squares, chain=chain)
+    # Rounds are cheap, so the end is nearer to the optimum than was asked for.
+    nearer = min(0.25, NEAR_ENOUGH / tolerance)
+    certified = ascent.run(tolerance, max_rounds, nearer, 1.0, clock)
+    v = ascent.spread
+    root = np.sqrt(v)
+    values, basis = eigh_tridiagonal(chain.diagonal / v, chain.beside / (root[1:] * root[:-1]))
+    fourth = values**-0.25
+    L = basis.T
+    L *= fourth[:, np.newaxis]
+    L /= root
+    # Shrunk by the rounding of the norms, so that no column is outside its ball.
+    stretch = float(np.sqrt(np.einsum("ij,ij->j", L, L).max())) * (1.0 + 4 * EPS)
+    L /= stretch
+    B = np.diag(fourth * stretch)
+    upper = float(np.vdot(B, B))
+    lower = min(certified * (1.0 - 8 * EPS), upper)
+    converged = upper <= (1.0 + tolerance) * lower * (1.0 + 1e-9)
+    return GaussianResult(L, B, upper, lower, ascent.weights, ascent.rounds, converged)
+
+
+@dataclass(slots=True, kw_only=True)
+class _ChainAscent(WeightAscent):
+    chain: Chain
+    spread: Floats = field(default_factory=lambda: np.zeros(0))
+    """The weights of the least upper bound."""
+
+    def evaluate(self, v: Floats) -> tuple[float, Floats]:
+        """Integrate the slopes; the eigenvalues of ``D^-½·T·D^-½`` say where."""
+        chain = self.chain
+        least = 1.0 / float(v @ chain.squares)
+        most = 4.0 * float((chain.diagonal / np.maximum(v, 1e-26)).max())
+        # 1/√x = 2/π·∫ e^s/(e^2s + x) ds: poles at distance π/2 make the error of steps of ½
+        # e^(-2π²) = 3e-9; what is beyond ±20 is e^-20 of the whole.
+        points = np.exp(np.arange(0.5 * np.log(least) - 20, 0.5 * np.log(most) + 20, 0.5))
+        d = _inverse_diagonals(chain, v, points**2) @ (points / np.pi)
+        phi = float(v @ d)
+        if phi * float(d.max()) < self.upper:
+            self.spread = v
+        return phi, d
+
+    def certified(self, tolerance: float) -> float:
+        """Bound ``tr S^½`` by eigenvalues that are known to relative accuracy.
+
+        Entries of T and of ``D^-½·T·D^-½`` are off by some eps each, so the eigenvalues of the
+        latter, relatively, by as much over the least eigenvalue of T scaled to a unit diagonal,
+        whatever D; and dpteqr adds n·eps to each, relatively.
+        """
+        del tolerance
+        chain, v = self.chain, np.maximum(self.weights, 1e-26)
+        root = np.sqrt(chain.diagonal)
+        links = chain.beside / (root[1:] * root[:-1])
+        eigenvalues = eigh_tridiagonal(
+            np.ones(len(root)), links, eigvals_only=True, select="i", select_range=(0, 0)
+        )
+        least = float(eigenvalues[0]) - 8 * len(root) * EPS
+        if not least > 0:
+            return 0.0
+        root = np.sqrt(v)
+        values, _, _, failed = lapack.dpteqr(
+            chain.diagonal / v, chain.beside / (root[1:] * root[:-1]), np.zeros((1, 1)), compute_z=0
+        )
+        if failed or not np.all(values > 0):
+            return 0.0
+        margin = (64.0 / least + 16.0 * len(v)) * EPS
+        total = float((values**-0.5).sum()) ** 2 / float(v.sum())
+        return total * max(0.0, 1.0 - margin)
+
+
+def _inverse_diagonals(chain: Chain, v: Floats, shifts: Floats) -> Floats:
+    """Return the diagonal of ``(T + p·diag(v))⁻¹``, one column for each p.
+
+    By elimination from both ends: what is left at j, of both, is the inverse of the entry.
+    """
+    middle = chain.diagonal[:, np.newaxis] + v[:, np.newaxis] * shifts
+    squares = chain.beside**2
+    left = middle.copy()
+    for j in range(1, len(v)):
+        left[j] -= squares[j - 1] / left[j - 1]
+    pivot = middle[-1].copy()
+    for j in range(len(v) - 2, -1, -1):
+        taken = squares[j] / pivot
+        left[j] -= taken
+        pivot = middle[j] - taken
+    return np.asarray(1.0 / left)

@@ -15,7 +15,7 @@ from lrm.maps.products.values import Reduction, merge_values
 from lrm.solvers import settings
 from lrm.solvers.families import from_start, polish
 from lrm.solvers.families import search as search_strategy
-from lrm.solvers.gaussian_chain import optimise_gaussian_gram
+from lrm.solvers.gaussian import optimise_gaussian_map
 from lrm.solvers.own_rows import disjoint_groups, extreme_columns, weighted_groups
 from lrm.solvers.race import Candidate, Race
 from lrm.solvers.settings import Effort
@@ -285,10 +285,6 @@ def _try_papers(problem: Problem, search: Search, race: Race, threshold: float) 
             race.run([from_start(race, "lowrank", start)], threshold)
 
 
-EXACT_INTEGERS = 2.0**53
-"""Sums of whole numbers below this are exact in float64."""
-
-
 def has_fast_optimum(problem: Problem, search: Search, effort: str) -> bool:
     """Whether ``best_gaussian`` is affordable without ``problem.reduced``."""
     queries = problem.workload.queries
@@ -303,8 +299,8 @@ def has_fast_optimum(problem: Problem, search: Search, effort: str) -> bool:
 
 def best_gaussian(problem: Problem, search: Search, effort: str) -> Strategy:
     """Minimise ``‖B‖²`` with every column of L in the unit L2 ball, to a certified ratio."""
-    optimum = optimise_gaussian_gram(
-        _exact_gram(problem),
+    optimum = optimise_gaussian_map(
+        problem.scaled_queries,
         lambda: problem.reduced,
         tolerance=settings.GAUSSIAN_TOLERANCES[effort],
         clock=search.clock,
@@ -318,21 +314,3 @@ def best_gaussian(problem: Problem, search: Search, effort: str) -> Strategy:
         least_error=optimum.lower,
         record=record,
     )
-
-
-def _exact_gram(problem: Problem) -> Floats | None:
-    """``WᵀW`` over the merged cells, where it is free of rounding and may be a chain's.
-
-    Half of the digits of a badly conditioned W would be lost in a rounded one.
-    """
-    queries, cells = problem.merged.queries, problem.merged.cell_map
-    if problem.workload.importance is not None:
-        return None
-    if queries.has_closed_forms:
-        return queries.gram()
-    m, n = queries.shape
-    if m < n or not queries.is_integer() or cells.largest_factors().max() > 1:
-        return None
-    if queries.squared_norm() >= EXACT_INTEGERS:
-        return None
-    return queries.gram()

@@ -23,7 +23,7 @@ from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
 from lrm.solvers import settings
-from lrm.solvers.gaussian_chain import optimise_gaussian_gram
+from lrm.solvers.gaussian import optimise_gaussian_map
 
 ROUNDING = 1e-12
 """By how much bounds are lowered, so that rounding errors do not lift them above the truth."""
@@ -158,17 +158,16 @@ def _alone(factor: LinearMap) -> float:
     With weights v_i of sum 1 for the values of each attribute, those of a product are products, and
     so is the bound ``(tr √(D·V·D))²`` with ``D² = diag(v)``.
     """
-    gram = factor.gram() if factor.shape[1] <= MOST_VALUES else np.zeros((1, 1))
-    if not gram.any():
+    if factor.shape[1] > MOST_VALUES or not factor.squared_norm() > 0:
         return 0.0
 
     def rows() -> Floats:
-        values, vectors = np.linalg.eigh(gram)
+        values, vectors = np.linalg.eigh(factor.gram())
         nonzero = values > NEGLIGIBLE * values[-1]
         return np.asarray(np.sqrt(values[nonzero])[:, None] * vectors[:, nonzero].T)
 
     rounds = settings.BOUND_ROUNDS
-    return optimise_gaussian_gram(gram, rows, tolerance=0.01, max_rounds=rounds).lower
+    return optimise_gaussian_map(factor, rows, tolerance=0.01, max_rounds=rounds).lower
 
 
 def _root_sum(gram: Floats) -> float:
