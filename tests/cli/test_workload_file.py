@@ -1,5 +1,8 @@
 """Workloads from every kind of file are the same workload."""
 
+import re
+import traceback
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from lrm.errors import FileFormatError, LrmError, WorkloadError
+from lrm.workload import Workload
 from lrm.workload.csv_text import read_csv
 from lrm.workload.families import all_ranges, wdiscrete, width_ranges, wrange, wrelated
 from lrm.workload.file import read_workload
@@ -60,6 +64,49 @@ def test_labels_and_names_in_csv(in_folder, text, names):
     workload = read_workload(path)
     assert list(workload.names) == names
     np.testing.assert_array_equal(workload.queries.dense(), np.eye(2))
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("all,1,1\nnorth,1,Meier\n", "line 2, column 3 is not a number"),
+        ("all,1,1\nnorth,1,\n", "line 2, column 3 is empty"),
+        ("all,1,1\nnorth,1,Infinity\n", "line 2, column 3 is not a finite number"),
+        ("1,1,Meier\n1,0,1\n", "line 1 has numbers, but column 3 is not a number"),
+        ("1,1\nMeier,0\n", "line 2 does not begin with a number"),
+        ("name\nMeier\n", "line 2 has a single field"),
+        ("name,a\nMeier,1\nall,1\nMeier,0\n", "lines 2 and 4 have the same name in column 1"),
+        ('name,a\nMeier,1\n"Infinity,1\n', "line 3 is not valid CSV"),
+        ("name,a\nMeier,1\nMeier,0,0\n", "line 3 has 3 fields but line 1 has 2"),
+        ("Meier,1e101\n", "between 1e-100 and 1e100"),
+    ],
+)
+def test_errors_say_where_and_never_quote_the_file(run, in_folder, text, place):
+    """The file may be a private table that was passed by mistake."""
+    (in_folder / "w.csv").write_text(text, encoding="utf-8")
+    with pytest.raises((WorkloadError, FileFormatError), match=re.escape(place)) as caught:
+        read_workload("w.csv")
+    trace = "".join(traceback.format_exception(caught.value))
+    printed = run("plan", "w.csv").output
+    for shown in (trace, printed):
+        assert not re.search("Meier|Infinity|1e101", shown)
+
+
+def test_errors_do_not_quote_bytes_tables_or_arrays(in_folder):
+    (in_folder / "w.csv").write_bytes(b"Meier,\xff\n")
+    pq.write_table(pa.table({"query": ["Meier", "Meier"], "a": [1, 0]}), "w.parquet")
+    np.save("w.npy", np.array([["Meier", "1"]]))
+    makers = (
+        lambda: read_workload("w.csv"),
+        lambda: read_workload("w.parquet"),
+        lambda: read_workload("w.npy"),
+        lambda: Workload([["Meier", 1]]),
+    )
+    for make in makers:
+        with pytest.raises((WorkloadError, FileFormatError)) as caught:
+            make()
+        last = "".join(traceback.format_exception(caught.value.with_traceback(None)))
+        assert not re.search("Meier|0xff", last)
 
 
 def test_names_in_parquet():

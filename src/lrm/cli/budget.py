@@ -75,8 +75,10 @@ def create(table: str, limit: str, accounting: str, ledger: str, **choices: Any)
 
     \b
     Example:
-      lrm budget create visits --limit 1 --domain domain.yaml --ledger budget.sqlite
-      lrm budget create people --limit 1 --person pid --max-rows 3 --ledger budget.sqlite
+      lrm budget create visits --limit 1 --domain domain.yaml \
+          --ledger budget.sqlite
+      lrm budget create people --limit 1 --person pid --max-rows 3 \
+          --ledger budget.sqlite
       lrm budget create visits --limit 0.5 --accounting rho --ledger budget.sqlite
     """
     from lrm.ledger import Ledger

@@ -82,7 +82,8 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
     Example:
       lrm plan queries.sql --domain domain.yaml -o plan.lrm
       lrm plan queries.sql --domain domain.yaml --noise gaussian -o plan.lrm
-      lrm plan queries.sql --domain domain.yaml --noise auto --epsilon 1 --delta 1e-6
+      lrm plan queries.sql --domain domain.yaml --noise auto \
+          --epsilon 1 --delta 1e-6
       lrm plan queries.sql --domain domain.yaml --meet -o plan.lrm
       lrm plan workload.csv -o plan.lrm
       lrm plan all-ranges:64 --effort quick

@@ -220,11 +220,12 @@ def as_map(queries: LinearMap | ArrayLike | sp.sparray | sp.spmatrix) -> LinearM
     else:
         try:
             values = np.asarray(queries, dtype=np.float64)
-        except (TypeError, ValueError) as reason:
+        except (TypeError, ValueError):
+            # NumPy's own error would quote the entry, which may be private.
             raise WorkloadError(
                 "a workload needs numbers in rows of equal length; "
                 "an entry is not a number, or the rows differ in length"
-            ) from reason
+            ) from None
         if values.ndim != 2:
             raise WorkloadError(
                 "a workload is a matrix with one row per query and one column per cell, "

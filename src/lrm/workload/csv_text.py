@@ -1,9 +1,14 @@
-"""Workloads as CSV text: one line per query, one column per cell."""
+"""Workloads as CSV text: one line per query, one column per cell.
+
+The file may be a private table that was passed by mistake: errors name the line, the column and
+what was expected, and never quote a field.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +17,6 @@ import numpy as np
 from lrm.errors import FileFormatError, WorkloadError
 from lrm.files.reading import TEXT_LIMIT, read_bytes
 from lrm.maps.linear import Floats
-from lrm.privacy.amounts import spell
 from lrm.workload.core import Workload
 
 
@@ -29,8 +33,8 @@ def read_csv(path: Path) -> Workload:
     data = read_bytes(path, "workload file", TEXT_LIMIT)
     try:
         text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as reason:
-        raise FileFormatError(f"{path} is not text in UTF-8; save it as CSV again") from reason
+    except UnicodeDecodeError:
+        raise FileFormatError(f"{path} is not text in UTF-8; save it as CSV again") from None
     return parse_csv(text, str(path))
 
 
@@ -54,7 +58,7 @@ def parse_csv(text: str, source: str) -> Workload:
     if width == 1 and named:
         raise WorkloadError(
             f"{source}: expected numbers separated by commas, but line {rows[0].number} has a "
-            f"single field, {spell(rows[0].fields[0])}; is the separator something else?"
+            "single field, which is not a number; is the separator something else?"
         )
     matrix = np.empty((len(rows), width - named))
     for index, line in enumerate(rows):
@@ -65,10 +69,31 @@ def parse_csv(text: str, source: str) -> Workload:
             )
         matrix[index] = _numbers(source, line, int(named))
     names = [line.fields[0] for line in rows] if named else None
+    repeated = repeated_name(names or [])
+    if repeated is not None:
+        first_line, second_line = (rows[place].number for place in repeated)
+        raise WorkloadError(
+            f"{source}: lines {first_line} and {second_line} have the same name in column 1; every "
+            "query needs a name of its own"
+        )
     try:
         return Workload(matrix, names=names)
     except WorkloadError as reason:
         raise WorkloadError(f"{source}: {reason}") from None
+
+
+def repeated_name(names: Sequence[str]) -> tuple[int, int] | None:
+    """The places of the first name that occurs twice, or None where all names differ.
+
+    >>> repeated_name(["all", "north", "all"])
+    (0, 2)
+    """
+    places: dict[str, int] = {}
+    for place, name in enumerate(names):
+        if name in places:
+            return places[name], place
+        places[name] = place
+    return None
 
 
 def _lines(text: str, source: str) -> list[_Line]:
@@ -104,10 +129,11 @@ def _is_header(source: str, line: _Line) -> bool:
     if not any(numbers):
         return True
     if not all(numbers[1:]):
-        word = line.fields[1:][numbers[1:].index(False)]
+        column = numbers.index(False, 1) + 1
         raise WorkloadError(
-            f"{source}: line {line.number} has numbers but also {spell(word)}; correct it if the "
-            "line is a query, or leave its first field empty if it is a line of labels"
+            f"{source}: line {line.number} has numbers, but column {column} is not a number; "
+            "correct it if the line is a query, or leave its first field empty if it is a line of "
+            "labels"
         )
     return False
 
@@ -117,8 +143,8 @@ def _has_names(source: str, rows: list[_Line]) -> bool:
     if any(numbers) and not all(numbers):
         line = rows[numbers.index(False)]
         raise WorkloadError(
-            f"{source}: line {line.number} begins with {spell(line.fields[0])} but others begin "
-            "with numbers; give every query a name that is not a number, or give no names"
+            f"{source}: line {line.number} does not begin with a number, but other lines do; give "
+            "every query a name that is not a number, or give no names"
         )
     return not any(numbers)
 
@@ -128,14 +154,15 @@ def _numbers(source: str, line: _Line, start: int) -> Floats:
         values = np.array(line.fields[start:], dtype=np.float64)
     except ValueError:
         column = next(i for i, f in enumerate(line.fields) if i >= start and not _is_number(f))
-        came = spell(line.fields[column]) if line.fields[column] else "nothing"
+        found = "is not a number" if line.fields[column] else "is empty"
         raise WorkloadError(
-            f"{source}: line {line.number}, column {column + 1} should be a number, not {came}"
+            f"{source}: line {line.number}, column {column + 1} {found}; every query needs a "
+            "number for every cell"
         ) from None
     if not np.all(np.isfinite(values)):
         column = start + int(np.argmin(np.isfinite(values)))
         raise WorkloadError(
-            f"{source}: line {line.number}, column {column + 1} should be a finite number, "
-            f"not {spell(line.fields[column])}"
+            f"{source}: line {line.number}, column {column + 1} is not a finite number; every "
+            "query needs a number for every cell"
         )
     return values
