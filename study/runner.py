@@ -191,7 +191,7 @@ class _Run:
         """Keep ``jobs`` processes busy until nothing waits or the time is over."""
         processes = mp.get_context("forkserver")
         # Loaded once, and before any task: a run is by one version of the code.
-        homes = {f"lrm.strategies.{home.partition(':')[0]}" for home in MECHANISMS.values()}
+        homes = {f"lrm.strategies.{m.listed.partition(':')[0]}" for m in MECHANISMS.values()}
         processes.set_forkserver_preload(["study.worker", *sorted(homes)])
         _start_quietly()
         while self.working or self._may_begin():

@@ -11,9 +11,6 @@ from click.shell_completion import ShellComplete
 
 import lrm
 from lrm.cli import main
-from lrm.cli.options import MECHANISMS
-from lrm.strategies import FOR_PRODUCTS
-from lrm.strategies import MECHANISMS as ALL_MECHANISMS
 
 
 def fits(text: str) -> bool:
@@ -229,10 +226,6 @@ def test_completion_completes_commands_and_mechanisms():
     assert {"plan", "completion"} <= {item.value for item in complete.get_completions([], "")}
     after = complete.get_completions(["plan", "-m"], "no")
     assert {item.value for item in after} == {"noise-on-data", "noise-on-results"}
-
-
-def test_the_command_line_knows_the_same_mechanisms_as_the_library():
-    assert (*ALL_MECHANISMS, *FOR_PRODUCTS) == MECHANISMS
 
 
 def test_budget_is_reachable(run):

@@ -10,6 +10,8 @@ import click
 import pytest
 
 from lrm.cli import main
+from lrm.strategies import MECHANISMS
+from lrm.workload.specs import FAMILIES
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -35,6 +37,22 @@ def test_help_has_an_example_of_the_command(run, name, command):
     assert example.strip().startswith(f"lrm {name}")
     assert "\\b" not in result.stdout
     assert "\b" not in result.stdout
+
+
+@pytest.mark.parametrize("name", ["", *(name for name, _ in EVERY)])
+def test_help_fits_80_columns(run, name):
+    lines = run(*name.split(), "--help").stdout.splitlines()
+    assert [line for line in lines if len(line) > 80] == []
+
+
+def test_the_help_and_the_page_name_every_mechanism_and_family(run):
+    shown = run("plan", "--help").stdout
+    page = (DOCS / "reference" / "cli.md").read_text(encoding="utf-8")
+    for mechanism in MECHANISMS:
+        assert re.search(rf"\b{mechanism}[,.]", shown), mechanism
+    for family in FAMILIES:
+        assert re.search(rf"\b{family}:", shown), family
+        assert f"`{family}:" in page, family
 
 
 def test_the_first_help_has_an_example_too(run):

@@ -23,7 +23,8 @@ from lrm.errors import ConvergenceError, UsageError
 from lrm.plans import planner
 from lrm.plans.comparison import compare
 from lrm.solvers.gaussian import optimise_gaussian
-from lrm.strategies import Problem, base, best, certificate
+from lrm.strategies import base, best, certificate
+from lrm.strategies.base import Problem
 from lrm.workload import Workload, families
 
 

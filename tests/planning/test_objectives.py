@@ -13,7 +13,7 @@ from lrm.errors import FileFormatError, UsageError
 from lrm.plans.even_split import even_split
 from lrm.plans.goals import column_errors
 from lrm.solvers.products.reweigh import Reweighing
-from lrm.strategies import Problem, Search
+from lrm.strategies.base import Problem, Search
 from lrm.workload.columns import statement_columns
 
 BATCH = """

@@ -9,7 +9,7 @@ import lrm
 from batches import few_slow_examples, matrices
 from long_runs import cases
 from lrm.errors import ConvergenceError, UsageError
-from lrm.strategies import MECHANISMS
+from lrm.strategies import MECHANISMS, Mechanism, mechanism_names
 from lrm.workload import families
 
 EXAMPLE_1 = [[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1]]
@@ -35,7 +35,10 @@ def test_what_every_mechanism_must_satisfy_with_more_effort(matrix):
 def assert_laws_of_plans(matrix, effort):
     """Every law on the same plans, for each of them takes a search."""
     options = {"best": {"effort": effort, "noise": "laplace"}}
-    plans = {name: lrm.plan(matrix, name, **options.get(name, {})) for name in MECHANISMS}
+    plans = {
+        name: lrm.plan(matrix, name, **options.get(name, {}))
+        for name in mechanism_names(products=False)
+    }
     for mechanism, plan in plans.items():
         assert_gives_the_workload(plan, matrix)
         assert_sensitivity_bounds_every_neighbour(plan.measured, matrix.shape[1])
@@ -196,9 +199,11 @@ def test_a_plan_is_constructed_and_checked_once(mechanism, monkeypatch):
     assert len(made) == 1
 
 
-@pytest.mark.parametrize("name", ["lowrank", "matrix", "made-for-lists"])
-def test_a_mechanism_for_lists_of_cells_refuses_products(name, monkeypatch):
-    """One that was added to `MECHANISMS` alone ended in a KeyError."""
-    monkeypatch.setitem(MECHANISMS, "made-for-lists", "naive:noise_on_data")
+@pytest.mark.parametrize(
+    ("name", "options"), [("lowrank", {"rank": 3}), ("matrix", {}), ("made-for-lists", {})]
+)
+def test_a_mechanism_for_lists_of_cells_refuses_products(name, options, monkeypatch):
+    """Also one with options, which it does have on lists of cells."""
+    monkeypatch.setitem(MECHANISMS, "made-for-lists", Mechanism("baselines:noise_on_data"))
     with pytest.raises(UsageError, match="works on a list of all cells"):
-        lrm.plan(families.marginals([10] * 12, [1]), name)
+        lrm.plan(families.marginals([10] * 12, [1]), name, **options)

@@ -5,22 +5,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from lrm.strategies import MECHANISMS
+
 if TYPE_CHECKING:
     from fractions import Fraction
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-# The names that ``lrm.strategies`` has, which would load NumPy; a test compares them.
-MECHANISMS = (
-    "best",
-    "lowrank",
-    "noise-on-data",
-    "noise-on-results",
-    "wavelet",
-    "hierarchical",
-    "matrix",
-    "marginals",
-)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 

@@ -7,7 +7,6 @@ import click
 from lrm.cli.inputs import check_apart, check_output, read_questions
 from lrm.cli.options import (
     EFFORTS,
-    MECHANISMS,
     choice_option,
     confidence_option,
     domain_option,
@@ -18,6 +17,7 @@ from lrm.cli.options import (
 )
 from lrm.cli.progress import ProgressLine
 from lrm.cli.terminal import echo, print_document, print_json
+from lrm.strategies import MECHANISMS
 
 
 @click.command()
@@ -36,10 +36,11 @@ from lrm.cli.terminal import echo, print_document, print_json
 @click.option(
     "-m",
     "--mechanism",
-    type=click.Choice(MECHANISMS),
+    type=click.Choice(list(MECHANISMS)),
+    metavar="NAME",
     default="best",
     show_default=True,
-    help="How the strategy is chosen.",
+    help=f"How the strategy is chosen: {', '.join(MECHANISMS)}.",
 )
 @click.option(
     "--objective",

@@ -22,15 +22,8 @@ from lrm.rendering import html_of, text_of
 from lrm.solvers import settings
 from lrm.solvers.bounds import Spectrum
 from lrm.solvers.settings import Effort
-from lrm.strategies import (
-    FOR_PRODUCTS,
-    MECHANISMS,
-    Choice,
-    Problem,
-    Search,
-    build_strategy,
-    check_mechanism,
-)
+from lrm.strategies import build_strategy, check_mechanism, mechanism_names
+from lrm.strategies.base import Choice, Problem, Search
 from lrm.strategies.certificate import least_error, spectrum_of
 from lrm.strategies.shaped import shaped_strategy
 from lrm.workload.columns import statement_columns
@@ -120,8 +113,7 @@ class Contest:
     @property
     def mechanisms(self) -> tuple[str, ...]:
         """All that can be tried on the workload."""
-        more = () if self.problem.products is None else tuple(FOR_PRODUCTS)
-        return (*MECHANISMS, *more)
+        return mechanism_names(products=self.problem.products is not None)
 
     def rows(self, noise: AskedNoise) -> tuple[str, ...]:
         """All that is tried with a noise."""

@@ -30,7 +30,8 @@ from lrm.maps.products.map import ProductMap
 from lrm.maps.products.values import KnownMerges, merge_values
 from lrm.plans.goals import Goals, Objective
 from lrm.privacy.budget import Noise
-from lrm.strategies import Problem, Search, build_strategy
+from lrm.strategies import build_strategy
+from lrm.strategies.base import Problem, Search
 from lrm.workload import Workload
 from lrm.workload.columns import StatementColumns, statement_columns
 from lrm.workload.core import EXPLICIT_QUERIES

@@ -23,7 +23,8 @@ from lrm.plans.tolerances import tolerance_goals
 from lrm.privacy.budget import Noise
 from lrm.solvers import settings
 from lrm.solvers.bounds import Spectrum
-from lrm.strategies import Choice, Problem, Search, build_strategy, mechanism_for
+from lrm.strategies import build_strategy, mechanism_for
+from lrm.strategies.base import Choice, Problem, Search
 from lrm.strategies.certificate import certificate_seconds, least_error, spectrum_of
 from lrm.strategies.shaped import shaped_strategy
 from lrm.workload import Workload
@@ -73,8 +74,8 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
         A ``Workload``, as ``lrm.sql``, ``lrm.read_batch`` and every builder return it; an array,
         a sparse matrix or a frame with one row per query; or SQL, which needs ``domain``.
     mechanism
-        ``"best"`` (default), ``"lowrank"`` (the paper's), or a baseline: ``"noise-on-data"``,
-        ``"noise-on-results"``, ``"wavelet"``, ``"hierarchical"``, ``"matrix"``.
+        ``"best"`` (default), ``"lowrank"`` (the paper's), or a baseline such as
+        ``"noise-on-data"``; ``lrm.strategies.MECHANISMS`` has all names.
     domain
         The public domain of the table, for SQL and matrices; a ``Workload`` may have its own.
     noise

@@ -18,8 +18,7 @@ from lrm.maps.products.combine import weigh_terms
 from lrm.plans.goals import Goals
 from lrm.solvers.products.reweigh import Reweighing
 from lrm.solvers.settings import Effort
-from lrm.strategies import Choice, Problem, Search
-from lrm.strategies.base import ProductChoice, Strategy
+from lrm.strategies.base import Choice, Problem, ProductChoice, Search, Strategy
 from lrm.strategies.best import (
     best_over_cells,
     best_over_products,

@@ -6,7 +6,7 @@ Nothing here lists cells, except for the search over small tables.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -187,36 +187,11 @@ def marginals(problem: Problem, search: Search, *, effort: Effort = "normal") ->
     return _searched("marginals", strategy, search, effort)
 
 
-def product_mechanism(name: str) -> Callable[..., ProductChoice]:
-    """The function of a mechanism for products; one that refuses if it needs a list of cells."""
-    if name in PRODUCT_MECHANISMS:
-        return PRODUCT_MECHANISMS[name]
-
-    def refuse(problem: Problem, search: Search) -> ProductChoice:
-        del problem, search
-        raise UsageError(
-            f"{name} works on a list of all cells, and the attributes of this batch have too many "
-            "combinations; choose best"
-        )
-
-    return refuse
-
-
 def _only_laplace(search: Search, name: str) -> None:
     if search.noise != "laplace":
         raise UsageError(
             f"{name} over products of attributes is offered with Laplace noise; choose best"
         )
-
-
-PRODUCT_MECHANISMS: Mapping[str, Callable[..., ProductChoice]] = {
-    "noise-on-data": noise_on_data,
-    "noise-on-results": noise_on_results,
-    "wavelet": wavelet,
-    "hierarchical": hierarchical,
-    "marginals": marginals,
-}
-"""Mechanisms for products whose cells are too many to be listed; others are refused there."""
 
 
 def flat_problem(problem: Problem) -> tuple[Problem, Reduction]:

@@ -56,7 +56,8 @@ def errors_by_mechanism(plan: Plan, accuracy: Accuracy, *, trees: bool = True) -
 def _tree(plan: Plan, name: str, accuracy: Accuracy) -> Floats:
     # All mechanisms: the page of a release needs none of them.
     from lrm.plans.planner import plan_of  # noqa: PLC0415
-    from lrm.strategies import Problem, Search, build_strategy  # noqa: PLC0415
+    from lrm.strategies import build_strategy  # noqa: PLC0415
+    from lrm.strategies.base import Problem, Search  # noqa: PLC0415
 
     problem = Problem(plan.workload)
     bounds = plan.least_error, plan.spectrum

@@ -35,7 +35,7 @@ class _Family:
 
 
 _MATRIX = ("queries", "cells")
-_FAMILIES = {
+FAMILIES = {
     "identity": _Family(families.identity, ("cells",)),
     "total": _Family(families.total, ("cells",)),
     "prefix": _Family(families.prefix, ("cells",)),
@@ -45,6 +45,7 @@ _FAMILIES = {
     "wrange": _Family(families.wrange, _MATRIX, ("seed",), builds_matrix=True),
     "wrelated": _Family(families.wrelated, _MATRIX, ("seed", "s"), builds_matrix=True),
 }
+"""The families by the names that stand before the size."""
 
 FAMILY_EXAMPLES = ("prefix:64", "all-ranges:64", "width-ranges:256x32", "wrange:64x128:seed=3")
 
@@ -55,7 +56,7 @@ def family_named(text: str) -> bool:
     >>> family_named("prefix:64"), family_named("prefix.csv")
     (True, False)
     """
-    return text.partition(":")[0].strip().lower() in _FAMILIES
+    return text.partition(":")[0].strip().lower() in FAMILIES
 
 
 def family_workload(text: str) -> Workload:
@@ -65,11 +66,11 @@ def family_workload(text: str) -> Workload:
     (16, 64)
     """
     name, *parts = (part.strip() for part in text.lower().split(":"))
-    if name not in _FAMILIES:
+    if name not in FAMILIES:
         raise WorkloadError(
-            f"no family of workloads is called {name!r}; there are {', '.join(_FAMILIES)}"
+            f"no family of workloads is called {name!r}; there are {', '.join(FAMILIES)}"
         )
-    family = _FAMILIES[name]
+    family = FAMILIES[name]
     if not parts:
         raise WorkloadError(f"{name!r} needs its size: write {family.spelled(name)}")
     sides = _sides(text, family, parts[0])

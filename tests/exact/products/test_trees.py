@@ -17,7 +17,7 @@ from lrm.maps.products.map import ProductMap
 from lrm.maps.words import AllRanges, Identity, Prefix
 from lrm.plans.planner import plan_of
 from lrm.solvers.products import gaussian
-from lrm.strategies import Problem, Search
+from lrm.strategies.base import Problem, Search
 from lrm.strategies.products import best_products
 
 SIZES = [2, 3, 4, 5, 7, 8, 11, 16, 23]
