@@ -129,6 +129,11 @@ SEARCHED: Mapping[str, tuple[str, ...]] = {
 QUICK, NORMAL, GAUSSIAN = {"effort": "quick"}, {"effort": "normal"}, {"noise": "gaussian"}
 
 
+def _matrix(sizes: list[int]) -> Workload:
+    """One-way tables, as a matrix that says nothing about attributes."""
+    return Workload(_products(partial(cross_tabs, sizes, [1])).queries.dense())
+
+
 def _panels() -> Iterator[tuple[str, Case]]:
     """Batches of the other benchmarks."""
     for name in SEARCHED["panel"]:
@@ -162,6 +167,9 @@ def _others() -> Iterator[tuple[str, Case]]:
     yield "flights up to 2-way", Case(_flights, options=NORMAL)
     many = partial(_products, partial(cross_tabs, [2] * 12, range(4)))
     yield "2^12 up to 3-way", Case(many, options=NORMAL)
+    yield "one-way matrix", Case(partial(_matrix, [10, 8, 5, 2, 2]), options=NORMAL)
+    wide = partial(_products, partial(cross_tabs, [2] * 80, range(3)))
+    yield "80 attributes up to 2-way", Case(wide, options=QUICK)
     long_ones = partial(_products, partial(cross_tabs, [10] * 20, range(3)))
     yield "20 attributes", Case(long_ones, options=QUICK)
     hostile = gaussian.HOSTILE["equal rows, copies, zeros"]
@@ -291,7 +299,10 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="cases whose name contains this text")
     parser.add_argument("--record", action="store_true", help="store errors and CPU times anew")
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="write plan files anew")
-    return parser.parse_args()
+    chosen = parser.parse_args()
+    if not any(chosen.only in name for name in CASES):
+        parser.error(f"no case has {chosen.only!r} in its name")
+    return chosen
 
 
 def main() -> int:
@@ -320,7 +331,12 @@ def main() -> int:
         text = json.dumps(expected, indent=0, ensure_ascii=False)
         (chosen.store / "expected.json").write_text(text + "\n")
     if chosen.record:
-        kept = {"reference_seconds": reference, "cases": {**stored["cases"], **rows}}
+        # Seconds of the machine that the other cases were measured on.
+        scaled = {
+            name: {**row, "seconds": row["seconds"] * before / reference}
+            for name, row in rows.items()
+        }
+        kept = {"reference_seconds": before, "cases": {**stored["cases"], **scaled}}
         RESULTS.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
         return 0
     mean = math.exp(float(np.mean(np.log(errors))))

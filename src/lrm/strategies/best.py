@@ -51,6 +51,9 @@ EFFORTS: tuple[str, ...] = get_args(Effort)
 TIE = 1e-6
 """A relative difference of errors that is less than what rounding to integers costs."""
 
+LIST_GAIN = 1e-3
+"""A relative gain that is worth a list of thousands of cells in place of a product."""
+
 LAST = "last weights"
 """What a strategy is called that another one starts from."""
 
@@ -91,8 +94,9 @@ def best_over_products(problem: Problem, search: Search, effort: Effort) -> Prod
         raise UsageError(f"effort must be one of {', '.join(EFFORTS)}, not {effort!r}")
     if problem.products is None:
         return None
-    # Over few cells, a longer search over products found no more on any batch of the benchmarks.
-    few = has_few_cells(problem, effort, search.noise)
+    # Over very few cells, a longer search over products found no more on any batch of the
+    # benchmarks than that over their list does.
+    few = has_few_cells(problem, "quick", search.noise)
     quick = few and effort == "normal" and search.noise == "laplace"
     return best_products(problem, search, effort="quick" if quick else effort)
 
@@ -171,8 +175,11 @@ def _least(product_choice: ProductChoice, listed: Sequence[Strategy], bound: flo
     """The strategy of least error, with the candidates of all and the best of their bounds."""
     every: list[Choice] = [product_choice, *listed]
     # At the same error a list of cells wins: its integers are finer than those of products.
+    # Thousands of cells take many seconds to round, which nothing must be gained for.
+    cells = max(strategy.matrix.shape[1] for strategy in listed)
+    tie = TIE if cells <= settings.FLAT_CELLS["quick"] else -LIST_GAIN
     best = min(
-        every, key=lambda contender: _error(contender) * (1 + TIE * (contender is product_choice))
+        every, key=lambda contender: _error(contender) * (1 + tie * (contender is product_choice))
     )
     bound = max(bound, *(strategy.least_error or 0.0 for strategy in every))
     records = [strategy.record for strategy in every if strategy.record is not None]
