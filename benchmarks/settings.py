@@ -67,7 +67,10 @@ _READ: set[str] = set()
 
 
 def _others(value: Any) -> list[Any]:
-    """Half and double of a number, of a ratio, of its excess; halves of a schedule."""
+    """Half and double of a number, of a ratio, of its excess; halves of a schedule.
+
+    A share of the whole is not doubled: half of the rest is added to it.
+    """
     if isinstance(value, dict):
         if isinstance(value["normal"], tuple):
             both = (zip(*map(_others, entry), strict=True) for entry in value.values())
@@ -84,7 +87,7 @@ def _others(value: Any) -> list[Any]:
         return [value // 2 if value > 1 else value, 2 * value]
     if 1.0 < value < 2.0:
         return [1.0 + (value - 1.0) / 2, 1.0 + (value - 1.0) * 2]
-    return [value / 2, min(2 * value, 1.0) if 0.3 < value <= 1.0 else 2 * value]
+    return [value / 2, (1.0 + value) / 2 if 0.3 < value < 1.0 else 2 * value]
 
 
 def _planned(name: str, workload: Workload) -> Planned:

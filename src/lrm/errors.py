@@ -101,16 +101,16 @@ class SqlError(UsageError):
         return [own, *(line for other in self.others for line in other.sentences)]
 
     def beside(self, others: Sequence[SqlError], source: str = "") -> SqlError:
-        """The same error with others of the text, which is from a file where one is named."""
+        """This error with others of the text, which is from a file where one is named."""
         return self.replaced(others=tuple(others), source=source or self.source)
 
     def replaced(self, **changes: Any) -> SqlError:
-        """The same error with some parts of it changed."""
+        """This error with some parts of it changed."""
         names = ("sentence", "code", "line", "column", "found", "advice", "at", "others", "source")
         return SqlError(**{name: getattr(self, name) for name in names} | changes)
 
     def in_file(self, source: str) -> SqlError:
-        """The same errors, each with the name of the file that they are in."""
+        """These errors, each with the name of the file that they are in."""
         return self.beside([error.in_file(source) for error in self.others], source)
 
 

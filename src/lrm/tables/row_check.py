@@ -112,7 +112,7 @@ def _by_kind(domain: Domain, place: int, kinds: NDArray[np.int64]) -> Tabulation
 
 
 def _with_all_cells(attribute: Attribute) -> Attribute:
-    """The same values, with a cell for everything that is not declared."""
+    """An attribute of these values, with a cell for everything that is not declared."""
     if isinstance(attribute, Categories):
         spellings = dict(attribute.spellings or ())
         return Categories(attribute.name, attribute.values, spellings, null="cell", outside="cell")

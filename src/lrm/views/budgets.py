@@ -35,7 +35,7 @@ def budget_row(budget: Budget) -> tuple[str, ...]:
 
 
 def budget_lines(budget: Budget) -> Lines:
-    """The same as names and values, and whom it protects."""
+    """A budget as names and values, and whom it protects."""
     lines = zip(BUDGET_COLUMNS, budget_row(budget), strict=True)
     return [*lines, ("protects", budget.unit.words)]
 
@@ -88,7 +88,7 @@ def preview_facts(preview: Preview, confidence: float) -> dict[str, Any]:
 
 
 def preview_lines(preview: Preview) -> Lines:
-    """The same as text, without the queries."""
+    """A preview as text, without the queries."""
     errors = StatementErrors(preview.plan).at(preview.accuracy)
     promise = ("guarantee", preview.privacy.words(preview.unit))
     return [promise, *_cost_lines(preview), *kind_lines(errors)]

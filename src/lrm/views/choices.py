@@ -38,7 +38,7 @@ def noise_facts(choice: NoiseChoice, confidence: float) -> dict[str, Any]:
 
 
 def noise_blocks(choice: NoiseChoice, confidence: float) -> list[Block]:
-    """The same as a table, and what was chosen, why, and what it would cost."""
+    """Both kinds of noise as a table, and what was chosen, why, and what it would cost."""
     kind = "shaped" if choice.pure.noise == "shaped" else "Laplace"
     laplace, delta = f"{kind}, {choice.epsilon.symbols}", f"Gaussian, {choice.delta.symbols}"
     rows = []
@@ -83,7 +83,7 @@ def met_facts(met: Met) -> dict[str, Any]:
 
 
 def met_blocks(met: Met) -> list[Block]:
-    """The same as a line, a table and a sentence."""
+    """Tolerances and how they are met, as a line, a table and a sentence."""
     ((name, amount),) = met.privacy.amounts.items()
     percent = f"{100 * met.confidence:.4g} %"
     # Tables of one name, such as those of several grouping sets, are one row.

@@ -81,7 +81,7 @@ def expected_facts(
 def expected_rows(
     plan: Plan, expected: Accuracy, confidence: float, expect: float | None
 ) -> list[tuple[str, str, str]]:
-    """The same as text, the largest of each name; n is the number of rows of a denominator."""
+    """The largest error of each name, as text; n is the number of rows of a denominator."""
     largest: dict[str, dict[str, Any]] = {}
     for fact in expected_facts(plan, expected, confidence, expect):
         groups = ", ".join(fact["groups"])
