@@ -101,11 +101,11 @@ class SqlError(UsageError):
         return [own, *(line for other in self.others for line in other.sentences)]
 
     def beside(self, others: Sequence[SqlError], source: str = "") -> SqlError:
-        """This error with others of the text, which is from a file where one is named."""
+        """Return this error with others of the text, which is from a file where one is named."""
         return self.replaced(others=tuple(others), source=source or self.source)
 
     def replaced(self, **changes: Any) -> SqlError:
-        """This error with some parts of it changed."""
+        """Return this error with some parts of it changed."""
         names = ("sentence", "code", "line", "column", "found", "advice", "at", "others", "source")
         return SqlError(**{name: getattr(self, name) for name in names} | changes)
 

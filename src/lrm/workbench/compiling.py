@@ -95,7 +95,7 @@ class Outcome:
     meet: float | None = None  # the confidence of tolerances, where some statement has one
 
     def at(self, confidence: float) -> Outcome:
-        """This outcome at another confidence: a plan for tolerances is for one of them."""
+        """Return this outcome at another confidence: a plan for tolerances is for one of them."""
         if self.meet is None or self.key is None:
             return self
         return replace(self, meet=confidence, key=f"{self.key}-{100 * confidence:g}")
