@@ -30,12 +30,15 @@ from lrm.solvers.settings import Effort
 from lrm.strategies.base import Problem, Search
 from lrm.strategies.best import has_few_cells
 from lrm.strategies.products import flat_problem, lift
-from lrm.strategies.shaped_choice import ShapedChoice
-from lrm.strategies.shaped_hulls import MOST_RANK, hull_candidates, replaced_candidates
+from lrm.strategies.shaped_hulls import (
+    MOST_RANK,
+    ShapedChoice,
+    hull_candidates,
+    replaced_candidates,
+)
 from lrm.strategies.shaped_tables import (
     MOST_TABLE_CELLS,
     WORTH,
-    CubeSides,
     GroupErrors,
     TableGroups,
     TablesChoice,
@@ -138,13 +141,11 @@ def _over_products(
 
 
 def _name(choice: ShapedChoice) -> str:
-    if isinstance(choice.shape, CubeSides):
-        return "cube"
+    if isinstance(choice.shape, TableGroups):
+        return "cube" if choice.replaced else f"tables in {len(choice.shape.bodies)} groups"
     if choice.replaced:
         return "hull of differences"
-    if not isinstance(choice.shape, TableGroups):
-        return "hull" if isinstance(choice.shape, Hull) else "hull by parts"
-    return f"tables in {len(choice.shape.bodies)} groups"
+    return "hull" if isinstance(choice.shape, Hull) else "hull by parts"
 
 
 def _table_candidates(problem: Problem, clock: Clock) -> list[ShapedChoice]:

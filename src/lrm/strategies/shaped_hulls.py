@@ -1,4 +1,4 @@
-"""Hulls of the columns as bodies: by their facets, by parts, with free points, and of differences.
+"""Rows with a body for their noise: hulls of the columns, by facets or by parts, with free points.
 
 See docs/explanation/shaped-noise.md.
 """
@@ -8,26 +8,30 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.linalg as la
+import scipy.sparse as sp
 
 from lrm.clock import Step
-from lrm.errors import StopSolver
-from lrm.maps.linear import Floats
+from lrm.errors import ConvergenceError, StopSolver, WorkloadError
+from lrm.exact.cells import CellMap
+from lrm.exact.measured import Measured
+from lrm.exact.reconstruction import Reconstruction
+from lrm.exact.rounding import DEFAULT_MAX_RECORDS, FINE_MAX_RECORDS, most_bits
+from lrm.maps.linear import Floats, LinearMap
+from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.privacy.bodies.base import MOST_COLUMNS
+from lrm.privacy.bodies.cube import Cube
 from lrm.privacy.bodies.facets import MOST_FACETS
 from lrm.privacy.bodies.sampling import Sample
-from lrm.solvers.hulls import MARGINS, Hull, lower_error, short_points
+from lrm.privacy.budget import Noise
+from lrm.solvers.hulls import MARGINS, Hull, lower_error, short_points, verified_body
 from lrm.solvers.settings import Effort
-from lrm.strategies.base import Problem, Search
-from lrm.strategies.shaped_choice import ShapedChoice
-from lrm.strategies.shaped_tables import (
-    CubeSides,
-    tables_of,
-)
-from lrm.strategies.split_hulls import best_split, estimate_hull
+from lrm.strategies.base import Choice, Problem, Search
+from lrm.strategies.shaped_tables import TableGroups, tables_of
+from lrm.strategies.split_hulls import Split, best_split, estimate_hull, split_body
 
 MOST_RANK = 200
 """Rank of a batch for which a body is looked for."""
@@ -84,6 +88,94 @@ DRAW_SECONDS, FREE_DRAW_SECONDS = 3.0, 0.3
 it with an error."""
 
 
+@dataclass(frozen=True, eq=False)
+class ShapedChoice(Choice):
+    """Rows to measure and a body for their noise, in real numbers.
+
+    Parameters
+    ----------
+    cell_map, queries
+        The merged cells, and the workload over them.
+    rows
+        What is measured, over merged cells: rows of 0 and 1 for tables.
+    shape
+        The body: groups of tables, points whose hull it is, or the hull of the columns by parts.
+    error
+        Half of the expected total squared error at ε = 1, before rounding.
+    replaced
+        Whether the body need only hold half of what replacing a record moves.
+    least_error
+        A number that it is not below for any noise that is added; 0 where none is known.
+    """
+
+    cell_map: CellMap
+    queries: LinearMap
+    rows: Floats
+    shape: TableGroups | Hull | Split
+    error: float
+    replaced: bool = False
+    least_error: float = field(default=0.0, kw_only=True)
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        rows: Floats,
+        shape: TableGroups | Hull | Split,
+        error: float,
+        least_error: float = 0.0,
+    ) -> ShapedChoice:
+        """Rows over the merged cells of a problem."""
+        merged = problem.merged
+        return cls(
+            "best", merged.cell_map, merged.queries, rows, shape, error, least_error=least_error
+        )
+
+    @property
+    def is_simulated(self) -> bool:
+        return isinstance(self.shape, Split)
+
+    def rounded(
+        self, problem: Problem, noise: Noise, max_records: int | None
+    ) -> tuple[Measured, Reconstruction]:
+        del problem, noise
+        measured = self._measured(max_records)
+        return measured, measured.reconstruct(self.queries)
+
+    def _measured(self, max_records: int | None) -> Measured:
+        if isinstance(self.shape, TableGroups):
+            bits = min(30, most_bits(max_records or DEFAULT_MAX_RECORDS))
+            matrix = SparseMap(sp.csr_array(self.rows * 2.0**bits))
+            body = self.shape.body(1 << (bits - self.replaced))
+            return Measured.of_cells(
+                matrix, self.cell_map, bits, None, body, replaced=self.replaced
+            )
+        if np.array_equal(self.rows, np.rint(self.rows)):
+            bits = min(24, most_bits(max_records or DEFAULT_MAX_RECORDS))
+        else:
+            bits = most_bits(max_records or FINE_MAX_RECORDS)
+        # Half of a difference must be whole.
+        rounded_rows = np.rint(self.rows * 2.0 ** (bits - self.replaced)) * 2.0**self.replaced
+        if isinstance(self.shape, Split):
+            moved = (rounded_rows * self.cell_map.largest_factors()).T.astype(np.int64)
+            try:
+                parts = split_body(moved, self.shape, bits)
+            except WorkloadError as reason:
+                raise ConvergenceError(str(reason)) from None
+            return Measured.of_cells(DenseMap(rounded_rows), self.cell_map, bits, None, parts)
+        for margin in MARGINS:
+            outer = verified_body(self.shape.points * 2.0**bits, margin)
+            if outer is not None:
+                try:
+                    dense = DenseMap(rounded_rows)
+                    return Measured.of_cells(
+                        dense, self.cell_map, bits, None, outer, replaced=self.replaced
+                    )
+                except WorkloadError:  # a column is not inside: a wider margin
+                    continue
+        raise ConvergenceError("the facets of the hull cannot be listed in integers")
+
+
 def replaced_candidates(
     problem: Problem, search: Search, effort: Effort, least: float
 ) -> list[ShapedChoice]:
@@ -98,7 +190,8 @@ def replaced_candidates(
         if k <= MOST_RANK:
             back = la.lstsq(rows.T, problem.reduced.T, check_finite=False)[0]
             error = float((back**2).sum()) * (k + 1) * (k + 2) / 24.0
-            choice = ShapedChoice.of(problem, rows, CubeSides(k), error)
+            cube = TableGroups((Cube(k, 1),), (1.0,))
+            choice = ShapedChoice.of(problem, rows, cube, error)
             tried.append(replace(choice, replaced=True))
     columns = np.column_stack([problem.reduced, np.zeros(len(problem.reduced))]).T
     if len(columns) <= MOST_COLUMNS:

@@ -1,7 +1,7 @@
 """Bodies of tables: rows of 0 and 1 in tables of disjoint rows, in groups with shares of ε.
 
 The hull of what a record adds to several tables is known in closed form (`Tables`). Large ones are
-better off alone, small ones together; all partitions of few tables are tried.
+better off alone, small ones together: partitions by size are tried, then moves of single tables.
 
 Over a product of attributes of any size, whose cells are never listed, tables any two of which have
 the same attributes in common are a group (`Tables` where they have none, else `SharedTables`):
@@ -43,9 +43,6 @@ Attributes = tuple[int, ...]
 WORTH = 0.998
 """A body must have an error below this share of that of Laplace noise."""
 
-LISTED_PARTITIONS = 6
-"""Tables up to which all partitions into groups are tried."""
-
 MOST_TABLE_CELLS = 400
 """Cells of all tables for which a body is looked for: a second for their covariances."""
 
@@ -58,23 +55,18 @@ MOST_CENTRES = 12
 MOST_STEPS = 200
 """Other places of one table that are tried."""
 
-
-@dataclass(frozen=True)
-class CubeSides:
-    """Rows of 0 and 1, all of which a replaced record may move."""
-
-    count: int
-
-    def body(self, unit: int) -> Body:
-        """The cube that holds half of what is moved, where one record counts for ``unit``."""
-        return Cube(self.count, unit // 2)
+MOST_CUTS = 24
+"""Largest tables between which a partition by size may be cut twice."""
 
 
 @dataclass(frozen=True)
 class TableGroups:
-    """Tables in groups with shares: the body of each group where a record counts for 1."""
+    """Tables in groups with shares: the body of each group where a record counts for 1.
 
-    bodies: tuple[Tables | SharedTables, ...]
+    For replaced records, a cube: it holds half of what one may move in all rows.
+    """
+
+    bodies: tuple[Tables | SharedTables | Cube, ...]
     shares: tuple[float, ...]
 
     def body(self, unit: int) -> Body:
@@ -139,30 +131,13 @@ def tables_of(problem: Problem) -> list[Table] | None:
 
 
 def partitions_of(sizes: Sequence[int]) -> Iterator[list[list[int]]]:
-    """Partitions of tables: all of them where they are few, else by size into at most 3 parts."""
+    """Partitions of tables by size into at most 3 parts."""
     order = sorted(range(len(sizes)), key=lambda i: sizes[i])
-    if len(sizes) <= LISTED_PARTITIONS:
-        yield from _all_partitions(order)
-        return
     count = len(order)
-    yield [order]
-    for first in range(1, count):
-        yield [order[:first], order[first:]]
-    for first in range(1, min(count, 24)):
-        for second in range(first + 1, min(count, 24)):
-            yield [order[:first], order[first:second], order[second:]]
-    yield [order[: count - 2], *([i] for i in order[count - 2 :])]
-
-
-def _all_partitions(items: list[int]) -> Iterator[list[list[int]]]:
-    if not items:
-        yield []
-        return
-    head, *rest = items
-    for partition in _all_partitions(rest):
-        yield [[head], *partition]
-        for place in range(len(partition)):
-            yield [*partition[:place], [head, *partition[place]], *partition[place + 1 :]]
+    once = ((cut,) for cut in range(1, count))
+    twice = itertools.combinations(range(max(1, count - MOST_CUTS), count), 2)
+    for cuts in itertools.chain([()], once, twice):
+        yield [order[start:stop] for start, stop in itertools.pairwise((0, *cuts, count))]
 
 
 class GroupErrors:
