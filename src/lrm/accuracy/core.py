@@ -95,14 +95,14 @@ class Accuracy:
     def __post_init__(self) -> None:
         ratios = self.law.ratios
         if ratios is not None:
-            weighed = WeighedReconstruction(self.reconstruction, ratios)
+            weighed = WeighedReconstruction(self.reconstruction, lambda: ratios)
             object.__setattr__(self, "reconstruction", weighed)
 
     @property
     def nominal(self) -> Accuracy:
         """The same for noise on all integers, whose errors at any two ε have one ratio."""
         plain = self.reconstruction
-        if isinstance(plain, WeighedReconstruction):
+        if self.law.ratios is not None and isinstance(plain, WeighedReconstruction):
             plain = plain.plain
         return replace(self, law=self.law.fine, reconstruction=plain)
 

@@ -416,15 +416,13 @@ class Measured:
         sizes = [axis.size for axis in self.groups[0].axes]
         places = table_places(tables, sizes)
         strategy = [product_rows({i: np.eye(sizes[i]) for i in table}, places) for table in tables]
-        return self._shaped(DenseMap(rows), DenseMap(np.vstack(strategy)), body)
+        measured = DenseMap(np.vstack(strategy))
+        return shaped_reconstruction(DenseMap(rows), measured, body, self.sensitivity)
 
-    def _shaped(self, queries: LinearMap, strategy: LinearMap, body: Body) -> FlatReconstruction:
-        return shaped_reconstruction(queries, strategy, body, self.sensitivity)
-
-    def reconstruct(self, queries: LinearMap) -> FlatReconstruction:
+    def reconstruct(self, queries: LinearMap) -> Reconstruction:
         """Least-squares answers to queries over the merged cells of a list."""
         if self.body is not None:
-            return self._shaped(queries, self.real_map, self.body)
+            return shaped_reconstruction(queries, self.real_map, self.body, self.sensitivity)
         return FlatReconstruction(queries, self.real_map, self.left_inverse())
 
     @property

@@ -97,11 +97,12 @@ class Reconstruction(ABC):
     def row_ranges(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
         """Yield ``(start, stop)`` of blocks of rows that are small enough to hold."""
         stop = self.shape[0] if stop is None else stop
-        for first in range(start, stop, self._block_height):
-            yield first, min(first + self._block_height, stop)
+        for first in range(start, stop, self.block_height):
+            yield first, min(first + self.block_height, stop)
 
     @property
-    def _block_height(self) -> int:
+    def block_height(self) -> int:
+        """Rows of a block that is small enough to hold."""
         return max(1, BLOCK_ENTRIES // self.shape[1])
 
     def row_weights(self, start: int, stop: int) -> Iterator[tuple[int, int, RowWeights | None]]:
@@ -208,7 +209,7 @@ class FlatReconstruction(Reconstruction):
         return matrix
 
     @property
-    def _block_height(self) -> int:
+    def block_height(self) -> int:
         return max(1, BLOCK_ENTRIES // max(self.shape[1], self.queries.shape[1]))
 
     def _blocks(self) -> Iterator[tuple[int, Floats]]:
@@ -282,22 +283,22 @@ class FlatReconstruction(Reconstruction):
 
 @dataclass(frozen=True, eq=False)
 class WeighedReconstruction(Reconstruction):
-    """B of another reconstruction, where the noise of the measurements has several variances.
+    """B of another reconstruction, where the noise of the measurements is not alike.
 
-    The answers are the same. Norms, which errors follow from, are those of rows whose entries are
-    multiplied by the relative standard deviations of their measurements: ``Σ_j B_ij²·ratio_j``.
-    Every measurement is in its place.
+    The answers are the same. Norms, which errors follow from, are ``b·C·bᵀ`` of each row b in the
+    covariance C of the noise. Every measurement is in its place.
 
     Parameters
     ----------
     plain
         The reconstruction.
-    ratios
-        The variance of each measurement relative to a common one.
+    covariance
+        Returns C relative to a common variance: a matrix, or a variance for each measurement. It
+        is called when errors are asked for.
     """
 
     plain: Reconstruction
-    ratios: Floats
+    covariance: Callable[[], Floats]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -323,10 +324,17 @@ class WeighedReconstruction(Reconstruction):
     def matrix(self) -> Floats | sp.csr_array:
         return self.plain.matrix()
 
+    @property
+    def block_height(self) -> int:
+        return self.plain.block_height
+
     def squared_norms(self, start: int, stop: int) -> Floats:
-        blocks = self.row_ranges(start, stop)
-        parts = [self.rows(first, last) ** 2 @ self.ratios for first, last in blocks]
-        return np.concatenate([np.zeros(0), *parts])
+        covariance, parts = self.covariance(), [np.zeros(0)]
+        for first, last in self.row_ranges(start, stop):
+            rows = self.rows(first, last)
+            images = rows @ covariance if covariance.ndim == 2 else rows * covariance
+            parts.append(np.einsum("ij,ij->i", images, rows))
+        return np.concatenate(parts)
 
     @cached_property
     def row_squared_norms(self) -> Floats:

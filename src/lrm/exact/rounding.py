@@ -24,7 +24,7 @@ from lrm.errors import CountsError
 from lrm.exact.cells import CellMap
 from lrm.exact.integers import CARRIER_BITS
 from lrm.exact.measured import Measured
-from lrm.exact.reconstruction import FlatReconstruction
+from lrm.exact.reconstruction import FlatReconstruction, Reconstruction
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.maps.whole import LARGEST_WHOLE
@@ -54,7 +54,7 @@ def quantise(  # noqa: PLR0913 - what a strategy is, and what it is for
     reconstruction: LinearMap | None = None,
     max_records: int | None = None,
     noise: Noise = "laplace",
-) -> tuple[Measured, FlatReconstruction]:
+) -> tuple[Measured, Reconstruction]:
     """Round a strategy to integers without losing what it can reconstruct; and how it is.
 
     Parameters
@@ -95,7 +95,7 @@ def quantise(  # noqa: PLR0913 - what a strategy is, and what it is for
 
 def _nothing(
     cell_map: CellMap, queries: LinearMap, max_records: int | None
-) -> tuple[Measured, FlatReconstruction]:
+) -> tuple[Measured, Reconstruction]:
     """For a workload of zeros: one cell is measured, which no answer looks at."""
     one_cell = SparseMap(sp.eye_array(1, cell_map.merged_size, format="csr"))
     every = CellMap.trivial(cell_map.size)
@@ -107,7 +107,7 @@ def _nothing(
 
 def _row_space_route(
     matrix: LinearMap, norm: float, cell_map: CellMap, queries: LinearMap, max_records: int | None
-) -> tuple[Measured, FlatReconstruction]:
+) -> tuple[Measured, Reconstruction]:
     """Ways 2 and 3: strategies that do not determine every merged cell."""
     dense = matrix.dense() / norm
     combination = _integer_combination(dense, queries)
@@ -129,7 +129,7 @@ def _row_space_route(
 
 def _anchored(
     dense: Floats, cell_map: CellMap, queries: LinearMap, max_records: int | None
-) -> tuple[Measured, FlatReconstruction]:
+) -> tuple[Measured, Reconstruction]:
     """Way 4: every cell measured a little, so that the strategy determines all of them.
 
     For batches whose queries differ by many orders of magnitude: the smallest would be

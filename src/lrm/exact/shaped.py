@@ -8,15 +8,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import scipy.linalg as la
 
 from lrm.exact.inverses import Spectral
 from lrm.exact.products.strategy import Axis
-from lrm.exact.reconstruction import FlatReconstruction
+from lrm.exact.reconstruction import FlatReconstruction, WeighedReconstruction
 from lrm.maps.kron import kronecker
 from lrm.maps.linear import Floats, Integers, LinearMap
 from lrm.maps.products.batch import ProductBatch
@@ -37,51 +35,14 @@ def whitening(covariance: Floats) -> Floats:
     return np.asarray((vectors[:, some] / np.sqrt(values[some])).T)
 
 
-@dataclass(frozen=True, eq=False)
-class ShapedReconstruction(FlatReconstruction):
-    """B, m×r, whose norms are those of its rows in the covariance of the noise.
-
-    Parameters
-    ----------
-    body, sensitivity
-        The body, and the sensitivity that the strategy states on the integers.
-    """
-
-    body: Body | None = None
-    sensitivity: int = 1
-
-    @property
-    def half_covariance(self) -> Floats:
-        """Half of the covariance of the noise at scale 1 and sensitivity 1.
-
-        So the norms play the part that they have for Laplace noise, whose variance is 2 at scale 1.
-        """
-        assert self.body is not None  # noqa: S101 - set by `shaped_reconstruction`
-        return self.body.covariance / (2.0 * float(self.sensitivity) ** 2)
-
-    @cached_property
-    def row_squared_norms(self) -> Floats:
-        """``b·C·bᵀ`` of each query: the variance of its answer per unit of noise variance."""
-        covariance = self.half_covariance
-        parts = []
-        for start, stop in self.row_ranges():
-            rows = self.rows(start, stop)
-            parts.append(np.einsum("ij,ij->i", rows @ covariance, rows))
-        return np.concatenate(parts)
-
-    @cached_property
-    def squared_norm(self) -> float:
-        """The sum over all queries."""
-        return float(self.row_squared_norms.sum())
-
-
 def shaped_reconstruction(
     queries: LinearMap, strategy: LinearMap, body: Body, sensitivity: int
-) -> ShapedReconstruction:
+) -> WeighedReconstruction:
     """Least squares in the covariance of the noise of a body.
 
     Independent rows determine the answers in one way, whatever the covariance: it is then
-    computed where errors are asked for.
+    computed where errors are asked for. Norms are in half of it at scale 1 and sensitivity 1, so
+    that they play the part that they have for Laplace noise, whose variance is 2 at scale 1.
 
     Parameters
     ----------
@@ -95,7 +56,8 @@ def shaped_reconstruction(
     if not independent:
         white = whitening(body.covariance)
         inverse = _pseudo_inverse(white @ matrix)[0] @ white
-    return ShapedReconstruction(queries, strategy, Spectral(inverse), None, body, sensitivity)
+    plain = FlatReconstruction(queries, strategy, Spectral(inverse))
+    return WeighedReconstruction(plain, lambda: body.covariance / (2.0 * float(sensitivity) ** 2))
 
 
 def _pseudo_inverse(matrix: Floats) -> tuple[Floats, bool]:

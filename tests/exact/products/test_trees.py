@@ -78,7 +78,7 @@ def test_wrong_weights_are_refused():
 
 @pytest.fixture
 def long_from_20(monkeypatch):
-    monkeypatch.setattr(gaussian, "MOST_VALUES", 20)
+    monkeypatch.setattr(gaussian, "DENSE_VALUES", 20)
 
 
 WORDS = [

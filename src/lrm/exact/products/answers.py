@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -49,6 +50,28 @@ CANCELS = 1e-13
 """Totals of queries below this, relative to their weights, are rounding errors."""
 
 
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class Held(Generic[Key, Value]):
+    """What was computed for some keys, up to ``most`` numbers in all; the oldest goes first."""
+
+    def __init__(self, most: int, size: Callable[[Value], int]) -> None:
+        self._most, self._size, self._held = most, size, 0
+        self._known: dict[Key, Value] = {}
+
+    def find(self, key: Key, make: Callable[[], Value]) -> Value:
+        """What belongs to a key, computed where it is not held."""
+        if key not in self._known:
+            value = make()
+            self._held += self._size(value)
+            while self._held > self._most and self._known:
+                self._held -= self._size(self._known.pop(next(iter(self._known))))
+            self._known[key] = value
+        return self._known[key]
+
+
 class Lattice:
     """The information λ of the measured sets of a group on each subset of its axes.
 
@@ -76,7 +99,9 @@ class Lattice:
         kappas = np.array([basis.kappa for basis in self.bases])
         self.factors = np.exp(-sums_over(members, np.log(kappas))) * np.where(self.folds, 2, 1)
         self._known: dict[Subset, float] = {}
-        self._forms: dict[tuple[int, LinearMap, LinearMap], tuple[Floats, Floats]] = {}
+        self._forms: Held[tuple[int, LinearMap, LinearMap], tuple[Floats, Floats]] = Held(
+            HELD_FORMS, lambda _: 1
+        )
         # Weak keys: the rows of a long factor are written out in pieces of 32 MB, each a map.
         self._cancels: WeakKeyDictionary[LinearMap, dict[int, bool]] = WeakKeyDictionary()
         self._spectral: dict[int, Floats] = {}
@@ -189,12 +214,7 @@ class Lattice:
 
     def forms(self, i: int, factor: LinearMap, other: LinearMap) -> tuple[Floats, Floats]:
         """``diag(W·P·Vᵀ)/κ`` and ``(W·h)·(V·h)/κ²`` on one axis, row by row, computed once."""
-        key = i, factor, other
-        if key not in self._forms:
-            if len(self._forms) >= HELD_FORMS:
-                self._forms.clear()
-            self._forms[key] = self.bases[i].forms(factor, other)
-        return self._forms[key]
+        return self._forms.find((i, factor, other), lambda: self.bases[i].forms(factor, other))
 
     @cached_property
     def _most_mixed(self) -> int:
@@ -282,26 +302,22 @@ class Estimate:
 
     def __init__(self, lattice: Lattice, measured: Sequence[Floats]) -> None:
         self.lattice, self._measured = lattice, measured
-        self._residuals: dict[Subset, Floats] = {}
-        self._held = 0
+        self._residuals: Held[Subset, Floats] = Held(HELD_NUMBERS, np.size)
         self._last: tuple[Subset, Floats] = ((), np.zeros(()))
 
     def residual(self, subset: Subset) -> Floats:
-        """``z_A``, computed once; the oldest are dropped where all of them are too many."""
-        if subset not in self._residuals:
-            information = self.lattice[subset]
-            if not information > 0:
-                raise UnsupportedQuery("no measured marginal contains all attributes of the query")
-            total: Floats | float = 0.0
-            for b in self.lattice.telling(subset):
-                part = self._contracted(self._measured[b], sorted(self.lattice.sets[b]), subset)
-                total = total + self.lattice.weights[b] ** 2 * part
-            residual_values = np.asarray(total) / information
-            self._held += residual_values.size
-            while self._held > HELD_NUMBERS and self._residuals:
-                self._held -= self._residuals.pop(next(iter(self._residuals))).size
-            self._residuals[subset] = residual_values
-        return self._residuals[subset]
+        """``z_A``, computed once where all of them are not too many."""
+        return self._residuals.find(subset, lambda: self._weighted_mean(subset))
+
+    def _weighted_mean(self, subset: Subset) -> Floats:
+        information = self.lattice[subset]
+        if not information > 0:
+            raise UnsupportedQuery("no measured marginal contains all attributes of the query")
+        total: Floats | float = 0.0
+        for b in self.lattice.telling(subset):
+            part = self._contracted(self._measured[b], sorted(self.lattice.sets[b]), subset)
+            total = total + self.lattice.weights[b] ** 2 * part
+        return np.asarray(total) / information
 
     def _contracted(self, y: Floats, members: Sequence[int], subset: Subset) -> Floats:
         for place in range(len(members) - 1, -1, -1):

@@ -30,7 +30,7 @@ import numpy as np
 
 from lrm.clock import UNLIMITED, Clock
 from lrm.errors import WorkloadError
-from lrm.exact.products.answers import Estimate, term_variances
+from lrm.exact.products.answers import Estimate, Held, term_variances
 from lrm.exact.products.common_tables import (
     MOST_ENTRIES,
     CommonTable,
@@ -138,7 +138,9 @@ class Combination:
         self.sides = tuple(Side.of(batch, group, self.shared) for group in self.groups)
         tables = dict(common_tables(self.groups, self.sides, self.shared))
         check_sizes(batch, self.sides, tables)
-        self._held = _HeldReaches()
+        self._held: Held[tuple[int, Subset], Reach] = Held(
+            HELD_ENTRIES, lambda reach: sum(part.size for _, part in reach)
+        )
         self._heights = [measurement_count(group) for group in self.groups]
         self._common_rows: dict[tuple[int, Subset], Floats] = {}
         self.components = [self._component(inside, meets) for inside, meets in tables.items()]
@@ -211,8 +213,9 @@ class Combination:
 
     def _reaches(self, g: int, term: int, inside: Subset, tables: list[CommonTable]) -> Reach:
         """``W·C·Rᵀ`` of a term, one array per choice of factors on the shared axes."""
-        if (known_reach := self._held.find(term, inside)) is not None:
-            return known_reach
+        return self._held.find((term, inside), lambda: self._covariances(g, term, inside, tables))
+
+    def _covariances(self, g: int, term: int, inside: Subset, tables: list[CommonTable]) -> Reach:
         side = self.sides[g]
         members = tuple(side.shared[k] for k in inside)
         reaches: dict[tuple[LinearMap, ...], Floats] = {}
@@ -220,7 +223,7 @@ class Combination:
             part = np.hstack([side.covariance(own_factors, table, members) for table in tables])
             part *= coefficient
             reaches[shared] = reaches[shared] + part if shared in reaches else part
-        return self._held.keep(term, inside, list(reaches.items()))
+        return list(reaches.items())
 
     def _each(self, g: int, term: int) -> Iterator[tuple[_Component, Reach]]:
         for component in self.components:
@@ -372,25 +375,6 @@ class Combination:
         if not shared:
             self._common_rows[key] = np.concatenate(row_blocks)
         return np.concatenate(row_blocks)
-
-
-class _HeldReaches:
-    """The covariances of the last terms, up to ``HELD_ENTRIES`` numbers."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, Subset], Reach] = {}
-        self._entries = 0
-
-    def find(self, term: int, inside: Subset) -> Reach | None:
-        return self._known.get((term, inside))
-
-    def keep(self, term: int, inside: Subset, reach: Reach) -> Reach:
-        self._known[term, inside] = reach
-        self._entries += sum(part.size for _, part in reach)
-        while self._entries > HELD_ENTRIES and len(self._known) > 1:
-            oldest = self._known.pop(next(iter(self._known)))
-            self._entries -= sum(part.size for _, part in oldest)
-        return reach
 
 
 def _blocks(shared: Sequence[LinearMap], most: int) -> Iterator[tuple[slice, ...]]:

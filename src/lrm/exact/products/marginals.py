@@ -101,14 +101,8 @@ class Point:
         """The point of some bases; identities by default."""
         if bases is None:
             bases = [identity_basis(n) for n in quadratic.sizes]
-        statistics = [
-            BasisStatistics(basis, [quadratic.grams[g] for g in quadratic.of_attribute(i)])
-            for i, basis in enumerate(bases)
-        ]
-        residual, total = np.zeros(len(quadratic.grams)), np.zeros(len(quadratic.grams))
-        for i, statistic in enumerate(statistics):
-            numbers = quadratic.of_attribute(i)
-            residual[numbers], total[numbers] = statistic.residual, statistic.total
+        statistics = [BasisStatistics(b, quadratic.grams_of(i)) for i, b in enumerate(bases)]
+        residual, total = quadratic.gathered([(s.residual, s.total) for s in statistics])
         # Rows of a million times a cell leave no digits of κ; such a point is far from any good.
         kappas = np.maximum([basis.kappa for basis in bases], LEAST_KAPPA)
         v = quadratic.demands(residual, total)

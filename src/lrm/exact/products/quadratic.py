@@ -25,6 +25,8 @@ MOST_PAIRS = 1 << 23
 MOST_IMAGES = 1 << 25
 #: for about this number of extra rows.
 BASIS_ROWS = 16
+#: Values of an attribute up to which its Gram is an array that is decomposed.
+DENSE_VALUES = 1024
 #: What a sum of products asks of a subset that its summands ask for, at least, as a share of what
 #: they would ask separately. Summands may cancel, as in "a or anything", but each is answered.
 LEAST_SHARE = 1e-12
@@ -211,6 +213,18 @@ class Quadratic:
         for number, attribute in enumerate(self.attribute_of):
             numbers[attribute].append(number)
         return numbers
+
+    def grams_of(self, attribute: int) -> list[PairGram]:
+        """The Grams of one attribute."""
+        return [self.grams[number] for number in self.of_attribute(attribute)]
+
+    def gathered(self, numbers: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+        """``r`` and ``s`` of all Grams, from those of each attribute."""
+        residual, total = np.zeros((2, len(self.grams)))
+        for attribute, (by_residual, by_total) in enumerate(numbers):
+            places = self.of_attribute(attribute)
+            residual[places], total[places] = by_residual, by_total
+        return residual, total
 
     def needs_basis(self, attribute: int) -> bool:
         """Whether more rows than the identity can help: some Gram is no mix of I and 11ᵀ.

@@ -202,12 +202,8 @@ class ProductReconstruction(Reconstruction):
         if batch is not None:
             axes_batch = replace(axes_batch, weights=batch.weights[group.terms])
         quadratic = Quadratic(axes_batch)
-        residual, total = np.zeros(len(quadratic.grams)), np.zeros(len(quadratic.grams))
-        for i, basis in enumerate(lattice.bases):
-            numbers = quadratic.of_attribute(i)
-            grams = [quadratic.grams[n] for n in numbers]
-            residual[numbers], total[numbers] = basis.numbers(grams)
-        v = quadratic.values(residual, total)
+        numbers = [basis.numbers(quadratic.grams_of(i)) for i, basis in enumerate(lattice.bases)]
+        v = quadratic.values(*quadratic.gathered(numbers))
         information = lattice.informations(quadratic.index)
         needed = v > 0
         if np.any(information[needed] <= 0):

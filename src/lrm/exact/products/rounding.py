@@ -21,15 +21,16 @@ from lrm.errors import ConvergenceError, CountsError
 from lrm.exact.groups import MeasuredGroup
 from lrm.exact.integers import ProductBasis
 from lrm.exact.measured import Measured
+from lrm.exact.products.basis import AnyBasis
 from lrm.exact.products.integers import ResidualBasis, round_basis
 from lrm.exact.products.parts import OwnRows, PartGrams
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.reconstruction import ProductReconstruction
 from lrm.exact.products.residual_rounding import round_residual
-from lrm.exact.products.residuals import GaussianGroups, GaussianStrategy, GramBasis, RealResidual
+from lrm.exact.products.residuals import GaussianGroups, GaussianStrategy, GramBasis
 from lrm.exact.products.strategy import Axis, Group, ProductStrategy, on_axes
 from lrm.exact.products.subsets import members_of, sums_over, tuples_of
-from lrm.exact.products.trees import RealTree, TreeBasis
+from lrm.exact.products.trees import TreeBasis
 from lrm.exact.reconstruction import EXACTNESS
 from lrm.exact.rounding import (
     DEFAULT_MAX_RECORDS,
@@ -116,9 +117,7 @@ def _with_identities(batch: ProductBatch, group: GaussianStrategy) -> GaussianSt
     """A group with the same axes whose Grams are identities, with the best weights for these."""
     quadratic = Quadratic(on_axes(batch, group.axes))
     bases = tuple(GramBasis(axis.size) for axis in group.axes)
-    shares = _ResidualShares(quadratic)
-    for i, basis in enumerate(bases):
-        shares.put(i, basis.residual())
+    shares = _ResidualShares(quadratic, [basis.residual() for basis in bases])
     subset_shares = shares.of_subsets()
     subsets = quadratic.index.masks[subset_shares > 0]
     logs = np.log([basis.norm for basis in bases])
@@ -204,9 +203,7 @@ def _rounded_residuals(
     if not strategy.own and all(basis.plain for basis in strategy.bases):
         return [ResidualBasis(basis.size) for basis in strategy.bases], strategy.norms, {}
     axes_batch = on_axes(batch, strategy.axes)
-    shares = _ResidualShares(Quadratic(axes_batch))
-    for i, basis in enumerate(strategy.bases):
-        shares.put(i, basis.residual())
+    shares = _ResidualShares(Quadratic(axes_batch), [b.residual() for b in strategy.bases])
     rounded: list[ProductBasis] = []
     for i, basis in enumerate(strategy.bases):
         best: ResidualBasis | TreeBasis = ResidualBasis(basis.size)
@@ -267,22 +264,20 @@ class _ResidualShares:
     proportional to this where the weights are best.
     """
 
-    def __init__(self, quadratic: Quadratic) -> None:
+    def __init__(self, quadratic: Quadratic, bases: Sequence[AnyBasis]) -> None:
         self.quadratic = quadratic
         self._inside = members_of(quadratic.index.masks, quadratic.d)
-        self._residual, self._total = np.zeros((2, len(quadratic.grams)))
-        self._kappas = np.ones(quadratic.d)
+        self._numbers = [basis.numbers(quadratic.grams_of(i)) for i, basis in enumerate(bases)]
+        self._kappas = np.array([basis.kappa for basis in bases])
 
-    def put(self, i: int, basis: RealResidual | RealTree) -> None:
+    def put(self, i: int, basis: AnyBasis) -> None:
         """Set the basis of one attribute."""
-        numbers = self.quadratic.of_attribute(i)
-        grams = [self.quadratic.grams[n] for n in numbers]
-        self._residual[numbers], self._total[numbers] = basis.numbers(grams)
+        self._numbers[i] = basis.numbers(self.quadratic.grams_of(i))
         self._kappas[i] = basis.kappa
 
     def of_subsets(self) -> Floats:
         """One number for each subset of the quadratic."""
-        v = self.quadratic.demands(self._residual, self._total)
+        v = self.quadratic.demands(*self.quadratic.gathered(self._numbers))
         return np.asarray(np.sqrt(v * np.exp(sums_over(self._inside, np.log(self._kappas)))))
 
     def error(self) -> float:

@@ -18,7 +18,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lrm.exact.products.quadratic import PairGram, Quadratic
+from lrm.exact.products.quadratic import DENSE_VALUES, PairGram, Quadratic
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
@@ -30,9 +30,6 @@ ROUNDING = 1e-12
 
 NEGLIGIBLE = 1e-11
 """Eigenvalues below this share of the largest count as 0: they may be rounding alone."""
-
-MOST_VALUES = 1024
-"""Grams over more values are left out: they are dense."""
 
 MOST_STEPS = 4e9
 """Cubes of the numbers of values of all Grams that are decomposed: some seconds."""
@@ -133,7 +130,7 @@ def _parts(gram: PairGram) -> tuple[float, float]:
     n = len(gram.squares)
     if gram.left.kind == gram.right.kind == "identity":
         return (n - 1) ** 2 / n, 1.0 / n
-    if n > MOST_VALUES:
+    if n > DENSE_VALUES:
         return 0.0, 0.0
     # A Householder reflection that takes q to the first axis.
     mirror = np.full(n, 1.0 / np.sqrt(n))
@@ -158,7 +155,7 @@ def _alone(factor: LinearMap) -> float:
     With weights v_i of sum 1 for the values of each attribute, those of a product are products, and
     so is the bound ``(tr √(D·V·D))²`` with ``D² = diag(v)``.
     """
-    if factor.shape[1] > MOST_VALUES or not factor.squared_norm() > 0:
+    if factor.shape[1] > DENSE_VALUES or not factor.squared_norm() > 0:
         return 0.0
 
     def rows() -> Floats:
@@ -172,7 +169,7 @@ def _alone(factor: LinearMap) -> float:
 
 def _root_sum(gram: Floats) -> float:
     """``tr √M``, or 0 where M is too large."""
-    if len(gram) > MOST_VALUES:
+    if len(gram) > DENSE_VALUES:
         return 0.0
     values = np.linalg.eigvalsh(gram)
     nonzero = values > NEGLIGIBLE * values.max(initial=0.0)

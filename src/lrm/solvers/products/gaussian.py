@@ -33,7 +33,7 @@ from scipy.optimize import minimize
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver
 from lrm.exact.products.parts import OwnRows, PartGrams, centring
-from lrm.exact.products.quadratic import PairGram, Quadratic
+from lrm.exact.products.quadratic import DENSE_VALUES, PairGram, Quadratic
 from lrm.exact.products.residuals import GaussianGroups, GaussianStrategy, GramBasis
 from lrm.exact.products.strategy import axes_of
 from lrm.exact.products.subsets import members_of, sums_over, tuples_of
@@ -48,8 +48,6 @@ from lrm.solvers.products.grouping import group_terms
 
 Subset = tuple[int, ...]
 
-#: Attributes of more merged values have the identity or a tree: a Gram is dense.
-MOST_VALUES = 1024
 #: What a level of a tree has of the errors, at least: each must be measured.
 LEAST_SPREAD = 1e-8
 
@@ -181,7 +179,7 @@ def optimise_gaussian_products(
     needy = [
         i
         for i, n in enumerate(quadratic.sizes)
-        if n <= MOST_VALUES and quadratic.needs_basis(i) and quadratic.affords_basis(i, n)
+        if n <= DENSE_VALUES and quadratic.needs_basis(i) and quadratic.affords_basis(i, n)
     ]
     bases = _with_trees(quadratic, [GramBasis(n) for n in quadratic.sizes])
     optimal = not any(quadratic.needs_basis(i) for i in range(quadratic.d))
@@ -234,7 +232,7 @@ def _with_trees(quadratic: Quadratic, bases: list[GramBasis]) -> list[GramBasis]
     """Differences along a tree in place of identities of many values, where that has less error."""
     for i, n in enumerate(quadratic.sizes):
         grams = [quadratic.grams[g] for g in quadratic.of_attribute(i)]
-        if n <= MOST_VALUES or not quadratic.needs_basis(i) or not all(map(is_tractable, grams)):
+        if n <= DENSE_VALUES or not quadratic.needs_basis(i) or not all(map(is_tractable, grams)):
             continue
         spreads = sum(
             level_spreads(gram.left) / max(float(gram.squares.sum()), 1e-300)

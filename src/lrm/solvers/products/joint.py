@@ -19,7 +19,7 @@ from lrm.clock import UNLIMITED, Clock, Step, work_of
 from lrm.errors import StopSolver
 from lrm.exact.products.basis import Basis, identity_basis
 from lrm.exact.products.marginals import LEAST_LOG, Point, SetWeights
-from lrm.exact.products.quadratic import PairGram, Quadratic
+from lrm.exact.products.quadratic import DENSE_VALUES, PairGram, Quadratic
 from lrm.maps.linear import Floats, LinearMap
 from lrm.solvers import settings
 from lrm.solvers.extra_rows import ExtraRows, optimise_extra_rows, round_work
@@ -31,8 +31,6 @@ from lrm.solvers.sparse_rows import optimise_sparse_rows, stages
 LONGEST = 1e3
 #: Factors of a few rows whose Grams are added up together.
 AT_ONCE = 512
-#: Attributes of more values have no dense Gram.
-MOST_DENSE = 1024
 #: Entries of the rows of a long basis in all.
 LONG_ENTRIES = 1 << 22
 #: Entries of all bases up to which they are moved together with the weights.
@@ -146,7 +144,7 @@ def own_basis(
     )
 
     clock = clock.reporting(lambda _: Step("products", 0))  # the error is that of one attribute
-    if n > MOST_DENSE:
+    if n > DENSE_VALUES:
         return _long_basis(gram, rng, clock, brief=len(rows) == 1)
     counts = [max(1, min(count, n // 2)) for count in rows]
     tried = rows_of(gram, counts, rng, clock, tolerance=1e-5, max_rounds=400)
