@@ -6,17 +6,22 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lrm
 from lrm.batches import marginals
 from lrm.domain import Categories, Domain, Integers
 from lrm.errors import WorkloadError
+from lrm.maps.files import KINDS
+from lrm.maps.kron import Kron
 from lrm.maps.levels import LevelMap
 from lrm.maps.matrices import DenseMap, SparseMap, as_map
 from lrm.maps.products.batch import product_batch
 from lrm.maps.products.map import ProductMap
-from lrm.maps.words import AllRanges, Prefix
+from lrm.maps.words import AllRanges, Identity, Prefix, Total
 from lrm.workload import Workload, families
 
 MAPS = [
+    Total(5),
+    Identity(5),
     Prefix(1),
     Prefix(9),
     AllRanges(1),
@@ -77,9 +82,9 @@ def test_a_map_changes_as_its_matrix_does(queries):
 def test_closed_forms_are_those_of_the_matrix(queries):
     matrix = queries.dense()
     known = queries.known_singular_values()
-    assert (known is not None) == queries.has_closed_forms
+    assert (known is not None) == queries.has_closed_forms, "a map has all closed forms or none"
     if known is not None:
-        np.testing.assert_allclose(known, np.linalg.svd(matrix, compute_uv=False))
+        np.testing.assert_allclose(known, np.linalg.svd(matrix, compute_uv=False), atol=1e-9)
         padded = np.hstack([matrix, np.zeros((len(matrix), -matrix.shape[1] % 3))])
         sums = padded.reshape(len(matrix), -1, 3).sum(axis=2)
         assert queries.block_energy(3) == pytest.approx((sums**2).sum() / 3)
@@ -102,6 +107,31 @@ def test_a_map_knows_what_it_is_an_expansion_of(queries):
     for form in (DenseMap, lambda dense: SparseMap(sp.csr_array(dense))):
         assert form(wide).is_expansion_of(queries, index, factor, 1e-12)
         assert not form(off).is_expansion_of(queries, index, factor, 1e-12)
+
+
+def test_there_is_an_example_of_every_kind_of_map():
+    assert {queries.kind for queries in MAPS} == {kind.kind for kind in KINDS}
+
+
+@pytest.mark.parametrize("queries", MAPS, ids=lambda q: f"{q.kind}-{q.shape}")
+def test_a_map_is_planned_saved_and_released(queries, tmp_path):
+    plan = lrm.plan(Workload(queries), "noise-on-data")
+    plan.save(tmp_path / "plan.lrm")
+    loaded = lrm.load_plan(tmp_path / "plan.lrm")
+    assert loaded.digest == plan.digest
+    assert loaded.workload.queries.kind == queries.kind
+    np.testing.assert_array_equal(loaded.workload.queries.dense(), queries.dense())
+    # Noise of a cell is above 2 with probability exp(−40): 1e-17, and 1e-15 for all of these.
+    answers = lrm.release(loaded, np.full(queries.shape[1], 10), epsilon=20).answers
+    away = np.abs(answers - 10 * queries.dense().sum(axis=1))
+    assert np.all(away <= 2 * np.abs(queries.dense()).sum(axis=1) + 1e-9)
+
+
+def test_a_map_that_no_file_may_hold_is_not_saved(tmp_path):
+    plan = lrm.plan(Workload(Kron((Prefix(2), Prefix(3)))), "noise-on-data")
+    with pytest.raises(WorkloadError, match="kind 'kron' cannot be saved"):
+        plan.save(tmp_path / "plan.lrm")
+    assert not (tmp_path / "plan.lrm").exists()
 
 
 def test_levels_solve_their_gram_matrix():

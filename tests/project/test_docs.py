@@ -13,6 +13,7 @@ import yaml
 import lrm
 from lrm import errors
 from lrm.cli import COMMANDS
+from lrm.maps.files import KINDS
 from lrm.strategies import MECHANISMS
 from lrm.workload import families
 from pages import PAGES, ROOT, blocks, commands, run_page
@@ -158,6 +159,16 @@ def test_every_member_of_a_file_is_documented(workload, mechanism, tmp_path):
         name = re.sub(r"^group-\d+-", "group-G-", name.removesuffix(".npy"))
         name = re.sub(r"-basis-\d+-", "-basis-K-", re.sub(r"-labels-\d+$", "-labels-I", name))
         assert f"`{name}`" in page, member
+
+
+def test_every_kind_of_map_is_documented():
+    page = (DOCS / "reference" / "files.md").read_text(encoding="utf-8")
+    table = page.partition("A **linear map** is")[2].partition("In `products`")[0]
+    for kind in KINDS:
+        rows = [line for line in table.splitlines() if re.match(rf"\| .*`{kind.kind}`", line)]
+        assert len(rows) == 1, f"{kind.kind} must have a row in the table of linear maps"
+        for value in kind.file_values:
+            assert f"`{value}`" in rows[0], (kind.kind, value)
 
 
 def test_indices_of_formulas_are_lowered_on_the_site():

@@ -33,7 +33,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.errors import ConvergenceError, WorkloadError
-from lrm.maps.linear import Floats, Integers, LeftInverse, LinearMap
+from lrm.maps.linear import MOST_SIDE, Floats, Integers, LeftInverse, LinearMap, StoredMap
 from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.maps.whole import WholeSums, equal_totals, whole_numbers
 
@@ -78,6 +78,7 @@ class LevelMap(LinearMap):
     weights: tuple[float, ...]
     contrast: bool = False
     kind: ClassVar[str] = "levels"
+    file_values: ClassVar[tuple[str, ...]] = ("cells", "fanouts", "weights", "contrast")
 
     def __post_init__(self) -> None:
         expected = len(self.fanouts) + 1 + self.contrast
@@ -245,6 +246,15 @@ class LevelMap(LinearMap):
             "weights": self.weights,
             "contrast": self.contrast,
         }
+
+    @classmethod
+    def from_file(cls, stored: StoredMap) -> LevelMap:
+        return LevelMap(
+            stored.cells(),
+            stored.facts.integers("fanouts", 2, MOST_SIDE)[: MOST_LEVELS + 1],
+            stored.facts.numbers("weights"),
+            stored.facts.flag("contrast"),
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,10 @@ products of attributes (`products`) are maps that never build their matrix. Code
 asks for the least that is sufficient: a product, a block of rows, some columns, the Gram matrix
 ``WᵀW``.
 
-A map answers for itself. Nobody asks of which kind it is; a new kind says what defines it and how
-it is written out as a matrix, and overrides the methods for which it has a closed form.
+A map answers for itself. Code for queries and strategies never asks of which kind it is; code for
+products asks it of factors alone. A new kind says what defines it (`contents`, which `from_file`
+reads back) and how it is written out as a matrix, and overrides the methods for which it has a
+closed form. `lrm.maps.files.KINDS` lists the kinds that files may hold.
 """
 
 from __future__ import annotations
@@ -15,14 +17,18 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.maps.whole import WholeSums, exact_totals, whole_numbers
+
+if TYPE_CHECKING:
+    from lrm.files.facts import Arrays, Facts
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -44,20 +50,65 @@ CHECKED_AT_ONCE = 1 << 18
 """Entries of the matrix that are compared in one piece."""
 
 
+MOST_SIDE = 1 << 40
+"""Rows or columns that a file may state."""
+
+Shape = tuple[int | None, int | None]
+"""Rows and columns; None stands for any number."""
+
+
+@dataclass(frozen=True)
+class StoredMap:
+    """What a file holds of a map: anything, for anybody may have written it.
+
+    Parameters
+    ----------
+    name
+        The name of the map in the file, for errors.
+    facts
+        Its plain values, those that its class names in ``file_values``.
+    arrays, shape
+        The arrays of the file, and the shape that the map must have.
+    """
+
+    name: str
+    facts: Facts
+    arrays: Arrays
+    shape: Shape
+
+    def array(self, key: str, kind: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
+        """The array ``key`` of ``contents``, of float64 (``"f8"``) or int64 (``"i8"``)."""
+        return self.arrays.take(f"{self.name}-{key}", kind, shape)
+
+    def cells(self, key: str = "cells") -> int:
+        """The plain value ``key``, a number of cells that is not above that of the shape."""
+        return self.facts.integer(key, 1, self.shape[1] or MOST_SIDE)
+
+
 class LinearMap(ABC):
-    """``m`` linear queries over ``n`` cells."""
+    """``m`` linear queries over ``n`` cells.
+
+    A kind must have ``shape``, ``kind``, ``contents`` and ``written_out``, and ``file_values`` and
+    ``from_file`` to be saved. All else has a default that asks the matrix.
+    """
 
     shape: tuple[int, int]
     kind: ClassVar[str]
     """The name of the form, as files spell it."""
+    file_values: ClassVar[tuple[str, ...]] = ()
+    """Names of the plain values in ``contents``; whatever else it has is an array."""
     has_closed_forms: ClassVar[bool] = False
-    """Whether singular values, and errors of trees, are known without the matrix."""
+    """Whether ``known_singular_values``, ``block_energy`` and ``gram`` take no matrix.
+
+    All three must be overridden then; ``gram`` is free of rounding. Over more than
+    ``settings.LONG_CELLS`` cells ``best`` measures trees, whose errors follow from them, and there
+    importance is not supported."""
     is_known_by_gram: ClassVar[bool] = False
     """Whether n rows with the same Gram matrix should replace the rows."""
     has_distinct_columns: ClassVar[bool] = False
     """Whether no two columns are multiples of each other, by construction."""
     is_word: ClassVar[bool] = False
-    """Whether its number of cells is all that there is to know about it."""
+    """Whether its number of cells is all that there is to know about it, as of ``words.WORDS``."""
 
     def __len__(self) -> int:
         """Number of queries."""
@@ -69,11 +120,24 @@ class LinearMap(ABC):
 
     @abstractmethod
     def contents(self) -> dict[str, Any]:
-        """Everything that defines the map: plain values and arrays."""
+        """Everything that defines the map: plain values of JSON, and arrays of float64 or int64."""
+
+    @classmethod
+    def from_file(cls, stored: StoredMap) -> LinearMap:
+        """Build the map from its ``contents`` in a file, which is not trusted.
+
+        Every number is bounded before an array of that size is made; the shape is compared
+        afterwards (`lrm.maps.files.unpack_map`).
+        """
+        raise NotImplementedError(f"{cls.kind} cannot be read from files: {stored.name}")
 
     @abstractmethod
     def written_out(self) -> LinearMap:
-        """Return the map as a dense or sparse matrix."""
+        """Return the map as a dense or sparse matrix.
+
+        The defaults below call it each time, ``row_blocks`` once per block: cache the matrix, or
+        override ``rows`` too.
+        """
 
     def apply(self, x: Floats) -> Floats:
         """``W @ x`` for a vector or an n×c matrix."""
@@ -257,7 +321,7 @@ class LinearMap(ABC):
         return None
 
     def known_singular_values(self) -> Floats | None:
-        """The singular values, largest first, of maps with closed forms."""
+        """The min(m, n) singular values, largest first, of maps with closed forms alone."""
         return None
 
     def block_energy(self, size: int) -> float:

@@ -12,11 +12,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from lrm.errors import WorkloadError
-from lrm.maps.linear import Floats, Integers, LinearMap, is_whole
+from lrm.errors import FileFormatError, WorkloadError
+from lrm.maps.linear import MOST_SIDE, Floats, Integers, LinearMap, StoredMap, is_whole
 
 SPARSE_BELOW = 0.25
 """A matrix with a smaller share of non-zeros is compact in sparse form."""
+
+MOST_EMPTY_ROWS = 1 << 22
+"""Rows of a sparse map beyond its number of entries: a few bytes pack any number of them."""
 
 _COMPRESSED = {"csr": 0, "csc": 1}
 """Which side of the shape each compressed form walks along."""
@@ -120,6 +123,14 @@ class DenseMap(_MatrixMap):
     def contents(self) -> dict[str, Any]:
         return {"matrix": self.matrix}
 
+    @classmethod
+    def from_file(cls, stored: StoredMap) -> DenseMap:
+        matrix = stored.array("matrix", "f8", stored.shape)
+        if 0 in matrix.shape:
+            raise FileFormatError(f"the {stored.name} is empty")
+        check_weights(matrix)
+        return DenseMap(matrix)
+
 
 @dataclass(frozen=True, eq=False)
 class SparseMap(_MatrixMap):
@@ -127,6 +138,7 @@ class SparseMap(_MatrixMap):
 
     matrix: sp.csr_array
     kind: ClassVar[str] = "sparse"
+    file_values: ClassVar[tuple[str, ...]] = ("shape",)
 
     def __post_init__(self) -> None:
         matrix = as_csr(self.matrix)
@@ -204,6 +216,23 @@ class SparseMap(_MatrixMap):
             "indptr": self.matrix.indptr.astype(np.int64),
             "shape": tuple(int(side) for side in self.shape),
         }
+
+    @classmethod
+    def from_file(cls, stored: StoredMap) -> SparseMap:
+        sides = stored.facts.integers("shape", 1, MOST_SIDE)
+        if len(sides) != 2 or sides[1] != stored.shape[1]:
+            raise FileFormatError(f"the {stored.name} has the wrong shape {sides}")
+        data = stored.array("data", "f8", (None,))
+        indices = stored.array("indices", "i8", (None,))
+        indptr = stored.array("indptr", "i8", (None,))
+        check_weights(data)
+        if sides[0] > max(len(data), MOST_EMPTY_ROWS):
+            raise FileFormatError(f"the {stored.name} has {sides[0]:,} rows, most of them empty")
+        # Before SciPy sees them: building a matrix alone already follows its indices.
+        check_compressed(data, indices, indptr, sides)
+        sparse_map = SparseMap(sp.csr_array((data, indices, indptr), shape=sides))
+        check_weights(sparse_map.matrix.data)  # duplicates were summed
+        return sparse_map
 
 
 def as_map(queries: LinearMap | ArrayLike | sp.sparray | sp.spmatrix) -> LinearMap:

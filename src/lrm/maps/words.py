@@ -9,14 +9,14 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from lrm.errors import WorkloadError
-from lrm.maps.linear import Floats, Integers, LinearMap
+from lrm.maps.linear import Floats, Integers, LinearMap, StoredMap
 from lrm.maps.matrices import DenseMap, check_weights
 
 LOOPED_COLUMNS = 32
@@ -71,6 +71,7 @@ class ZeroOneMap(LinearMap):
     """Ranges of cells, of weight 1, in a number that follows from that of the cells."""
 
     cells: int
+    file_values: ClassVar[tuple[str, ...]] = ("cells",)
     is_word: ClassVar[bool] = True
     has_distinct_columns: ClassVar[bool] = True
 
@@ -134,6 +135,10 @@ class ZeroOneMap(LinearMap):
 
     def contents(self) -> dict[str, Any]:
         return {"cells": self.cells}
+
+    @classmethod
+    def from_file(cls, stored: StoredMap) -> Self:
+        return cls(stored.cells())
 
 
 @dataclass(frozen=True, eq=False)

@@ -299,6 +299,7 @@ def has_fast_optimum(problem: Problem, search: Search, effort: str) -> bool:
         search.noise == "gaussian"
         and effort != "quick"
         and queries.has_closed_forms
+        and queries.gram_chain() is not None
         and problem.workload.importance is None
         and 2 <= queries.shape[1] <= settings.CHAIN_CELLS
     )

@@ -11,11 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from lrm.errors import WorkloadError
-from lrm.maps.linear import Floats, Integers, LinearMap
+from lrm.domain.core import MOST_ATTRIBUTES
+from lrm.errors import FileFormatError, WorkloadError
+from lrm.maps.linear import Floats, Integers, LinearMap, StoredMap
 from lrm.maps.matrices import SparseMap
-from lrm.maps.products.batch import ProductBatch
-from lrm.maps.words import kind_of
+from lrm.maps.products.batch import MOST_CHOICES, ProductBatch
+from lrm.maps.words import LARGEST_SIZE, WORDS, kind_of, make_factor
 from lrm.spelling import how_many
 
 FLAT_CELLS = 1 << 22
@@ -43,6 +44,7 @@ class ProductMap(LinearMap):
 
     batch: ProductBatch
     kind: ClassVar[str] = "products"
+    file_values: ClassVar[tuple[str, ...]] = ("sizes", "factors")
 
     def __post_init__(self) -> None:
         if not np.all(self.batch.weights == 1.0):
@@ -141,6 +143,80 @@ class ProductMap(LinearMap):
             "choices": batch.choice[summand, attribute].astype(np.int64),
             "rows": np.concatenate([np.zeros(0), *rows]),
         }
+
+    @classmethod
+    def from_file(cls, stored: StoredMap) -> ProductMap:
+        name = stored.name
+        sizes = stored.facts.integers("sizes", 1, LARGEST_SIZE)
+        coefficients = stored.array("coefficients", "f8", (None,))
+        summands, attributes = len(coefficients), len(sizes)
+        if not 1 <= attributes <= MOST_ATTRIBUTES or not 1 <= summands * attributes <= MOST_CHOICES:
+            raise FileFormatError(f"the {name} has too many terms or attributes, or none")
+        term_of = stored.array("term-of", "i8", (summands,))
+        places = stored.array("places", "i8", (None,))
+        choices = stored.array("choices", "i8", (len(places),))
+        if len(places) and not (
+            places[0] >= 0
+            and places[-1] < summands * attributes
+            and np.all(places[1:] > places[:-1])
+        ):
+            raise FileFormatError(f"the {name} chooses a factor for a term that does not exist")
+        factors = _stored_factors(stored, sizes)
+        most = max(map(len, factors))
+        if len(choices) and not (choices.min() >= 1 and choices.max() < most):
+            raise FileFormatError(f"the {name} chooses a factor that does not exist")
+        choice = np.zeros(summands * attributes, dtype=np.int32)
+        choice[places] = choices
+        # Terms are numbered from 0: one number more than there are products would be a term of none
+        terms = int(term_of.max()) + 1
+        if not 1 <= terms <= summands:
+            raise FileFormatError(f"the {name} has a term without products")
+        return ProductMap(
+            ProductBatch(
+                factors,
+                choice.reshape(summands, attributes),
+                coefficients.copy(),
+                term_of.copy(),
+                np.ones(terms),
+            )
+        )
+
+
+def _stored_factors(stored: StoredMap, sizes: tuple[int, ...]) -> tuple[tuple[LinearMap, ...], ...]:
+    """The factors of each attribute, from their kinds and the weights of those that are rows."""
+    name, facts = stored.name, stored.facts.any("factors")
+    if not isinstance(facts, list) or len(facts) != len(sizes):
+        raise FileFormatError(f"the {name} must have a list of factors for each attribute")
+    rows = stored.array("rows", "f8", (None,))
+    start, factors = 0, []
+    for size, listed in zip(sizes, facts, strict=True):
+        if not isinstance(listed, list) or not listed:
+            raise FileFormatError(f"the {name} must have a list of factors for each attribute")
+        choices = []
+        for fact in listed:
+            kind, queries = _stored_kind(name, fact)
+            weights = queries * size if kind == "rows" else 0
+            if start + weights > len(rows):
+                raise FileFormatError(f"the {name} has too few rows for its factors")
+            entries = (
+                rows[start : start + weights].reshape(queries, size).copy() if weights else None
+            )
+            start += weights
+            choices.append(make_factor(kind if entries is None else entries, size))
+            if len(choices[-1]) != queries:
+                raise FileFormatError(f"a factor of the {name} has the wrong number of queries")
+        factors.append(tuple(choices))
+    if start != len(rows):
+        raise FileFormatError(f"the {name} has more rows than its factors")
+    return tuple(factors)
+
+
+def _stored_kind(name: str, fact: Any) -> tuple[str, int]:
+    if isinstance(fact, list) and len(fact) == 2 and type(fact[1]) is int:
+        for kind in (*WORDS, "rows"):
+            if fact[0] == kind and 1 <= fact[1] <= math.comb(LARGEST_SIZE + 1, 2):
+                return kind, fact[1]
+    raise FileFormatError(f"a factor of the {name} must be a kind with a number of queries")
 
 
 def products_of(queries: LinearMap) -> ProductMap | None:
