@@ -11,15 +11,7 @@ from scipy.linalg import hadamard
 from scipy.spatial import ConvexHull
 
 from lrm.errors import UsageError
-from lrm.solvers.bounds import (
-    Spectrum,
-    numerical_rank,
-    paper_upper_bound,
-    paper_volume_bound,
-    spectrum,
-    svd_lower_bound,
-    volume_lower_bound,
-)
+from lrm.solvers.bounds import Spectrum, numerical_rank, spectrum
 
 workloads = hnp.arrays(
     np.float64,
@@ -65,8 +57,7 @@ def test_random_exact_decompositions_are_above_the_lower_bound(W, seed):
     L = np.random.default_rng(seed).normal(size=(n + 2, n))
     B = W @ np.linalg.pinv(L)
     error = np.sum(B**2) * np.max(np.sum(L**2, axis=0))
-    values = np.linalg.svd(W, compute_uv=False)
-    assert svd_lower_bound(values, n) <= error * (1 + 1e-9)
+    assert spectrum_of(W).lower_bound <= 2 * error * (1 + 1e-9)
 
 
 @given(workloads)
@@ -84,7 +75,7 @@ def test_upper_bound_is_attained_where_the_singular_vectors_are_flat():
     values = np.array([9.0, 5, 4, 3, 2, 2, 1, 0.5])
     B, L = np.sqrt(8) * np.diag(values), V / np.sqrt(8)
     assert np.allclose(B @ L, values[:, None] * V)
-    assert 2 * squared_error(B, L) == pytest.approx(paper_upper_bound(values))
+    assert 2 * squared_error(B, L) == pytest.approx(Spectrum(values, 8).upper_bound)
 
 
 @pytest.mark.parametrize("n", [1, 5, 64])
@@ -96,8 +87,9 @@ def test_lower_bound_is_exact_for_the_identity_and_for_the_total(n):
 @pytest.mark.parametrize("n", [10, 1000, 100_000])
 def test_the_printed_volume_bound_fails_for_the_total_and_the_repaired_one_does_not(n):
     """Noise on results answers the total with an expected squared error of 2, whatever n is."""
-    assert paper_volume_bound([np.sqrt(n)]) == pytest.approx(4 * n)
-    assert volume_lower_bound([np.sqrt(n)], n) < 2
+    total = Spectrum(np.array([np.sqrt(n)]), n)
+    assert total.volume_bound_as_printed == pytest.approx(4 * n)
+    assert total.any_mechanism_lower_bound < 2
 
 
 @pytest.mark.parametrize(("rank", "n"), [(2, 2), (2, 7), (3, 3), (3, 9), (4, 6)])
@@ -105,10 +97,9 @@ def test_repaired_volume_is_below_the_volume_of_the_polytope(rank, n):
     """Turned round, the formula gives the volume it assumed; Qhull measures the real one."""
     rng = np.random.default_rng(rank * n)
     W = rng.normal(size=(rank, n))
-    values = np.linalg.svd(W, compute_uv=False)
     real = ConvexHull(np.hstack([W, -W]).T).volume
     ball = np.pi ** (rank / 2) / {2: 1.0, 3: 0.75 * np.sqrt(np.pi), 4: 2.0}[rank]
-    bound = volume_lower_bound(values, n)
+    bound = spectrum_of(W).any_mechanism_lower_bound
     assumed = 2 * ball * (bound * 8 * np.e**2 / rank**2) ** (rank / 2)
     assert assumed <= real * (1 + 1e-9)
     if rank == n:
@@ -116,19 +107,17 @@ def test_repaired_volume_is_below_the_volume_of_the_polytope(rank, n):
 
 
 def test_no_overflow_at_high_rank():
-    values = np.linspace(1e3, 1e5, 5000)
-    assert 0 < paper_volume_bound(values) < np.inf
-    assert 0 < volume_lower_bound(values, 20_000) < svd_lower_bound(values, 20_000)
+    bounds = Spectrum(np.linspace(1e3, 1e5, 5000), 20_000)
+    assert 0 < bounds.volume_bound_as_printed < np.inf
+    assert 0 < bounds.any_mechanism_lower_bound < bounds.lower_bound
 
 
 @given(hnp.arrays(np.float64, st.integers(1, 8), elements=st.floats(0.01, 100)), st.floats(0.1, 10))
 def test_bounds_scale_with_the_square_of_the_workload(values, factor):
     one, other = (spectrum(c * values, (9, 9)) for c in (1.0, factor))
-    for name in ("lower_bound", "upper_bound", "any_mechanism_lower_bound"):
+    names = "lower_bound", "upper_bound", "any_mechanism_lower_bound", "volume_bound_as_printed"
+    for name in names:
         assert getattr(other, name) == pytest.approx(factor**2 * getattr(one, name))
-    assert paper_volume_bound(factor * values) == pytest.approx(
-        factor**2 * paper_volume_bound(values)
-    )
     assert other.condition == pytest.approx(one.condition)
 
 
@@ -137,7 +126,7 @@ def test_a_workload_of_zeros_has_rank_zero_and_needs_no_noise():
     assert (zero.rank, zero.condition, zero.columns) == (0, 1.0, 4)
     assert zero.lower_bound == zero.upper_bound == zero.any_mechanism_lower_bound == 0.0
     assert zero.volume_bound_as_printed == 0.0
-    assert svd_lower_bound([], 0) == 0.0
+    assert Spectrum(np.zeros(0), 0).lower_bound == 0.0
 
 
 @given(workloads)
