@@ -4,6 +4,7 @@ import re
 import traceback
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -96,11 +97,15 @@ def test_errors_do_not_quote_bytes_tables_or_arrays(in_folder):
     (in_folder / "w.csv").write_bytes(b"Meier,\xff\n")
     pq.write_table(pa.table({"query": ["Meier", "Meier"], "a": [1, 0]}), "w.parquet")
     np.save("w.npy", np.array([["Meier", "1"]]))
+    pairs = pd.MultiIndex.from_tuples([("Meier", 1), ("Meier", 1)])
     makers = (
         lambda: read_workload("w.csv"),
         lambda: read_workload("w.parquet"),
         lambda: read_workload("w.npy"),
         lambda: Workload([["Meier", 1]]),
+        lambda: Workload([[1], [0]], names=["Meier", "Meier"]),
+        lambda: Workload(pd.DataFrame({"a": [1, 0]}, index=["Meier", "Meier"])),
+        lambda: Workload(pd.DataFrame({"a": [1, 0]}, index=pairs)),
     )
     for make in makers:
         with pytest.raises((WorkloadError, FileFormatError)) as caught:

@@ -184,7 +184,7 @@ def test_importance_changes_no_answer():
         (lambda: as_map([[1.0, np.nan]]), "finite numbers"),
         (lambda: as_map([[1e200, 1.0]]), "between 1e-100 and 1e100"),
         (lambda: Workload(np.eye(2), names=["a"]), "2 names, got 1"),
-        (lambda: Workload(np.eye(2), names=["a", "a"]), "duplicate query name: 'a'"),
+        (lambda: Workload(np.eye(2), names=["a", "a"]), "queries 1 and 2 have the same name"),
         (lambda: Workload(np.eye(2), importance=[1, -1]), "above 0"),
         (lambda: Workload(np.eye(2), importance=[1]), "one number per query"),
         (lambda: Workload(np.eye(2), domain=Domain([Integers("age", 0, 4)])), "another domain"),

@@ -202,7 +202,7 @@ def test_a_frame_keeps_its_index():
         (("a", "x, b=1"), ("level 2", "2")),
         (("a", "y"), ("level 2", "3")),
     ]
-    with pytest.raises(WorkloadError, match="duplicate query name: 'z'"):
+    with pytest.raises(WorkloadError, match="queries 1 and 2 have the same name"):
         Workload(pd.DataFrame([[1], [1]], index=["z", "z"]))
 
 

@@ -23,7 +23,7 @@ from lrm.spelling import how_many, many
 from lrm.workload.derived import Derived, check_derived
 from lrm.workload.display import Display
 from lrm.workload.label_blocks import LabelBlock
-from lrm.workload.labels import Labels, Names
+from lrm.workload.labels import Labels, Names, repeated_name
 from lrm.workload.statements import Statement, check_statements, statements_of
 
 EXPLICIT_QUERIES = 1 << 22
@@ -199,9 +199,16 @@ def _frame_labels(queries: Any) -> Labels | None:
     if index.nlevels == 1:
         return Labels.named(index)
     attributes = [str(name or f"level {i + 1}") for i, name in enumerate(index.names)]
+    rows = [tuple(map(str, row)) for row in index]
+    repeated = repeated_name(rows)
+    if repeated is not None:  # counted and not quoted, as in `Labels.named`
+        raise WorkloadError(
+            f"rows {repeated[0] + 1} and {repeated[1] + 1} of the frame have the same index; every "
+            "query needs one of its own"
+        )
     return Labels(
-        LabelBlock("q", tuple((a, (str(value),)) for a, value in zip(attributes, row, strict=True)))
-        for row in index
+        LabelBlock("q", tuple((a, (value,)) for a, value in zip(attributes, row, strict=True)))
+        for row in rows
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from lrm.errors import FileFormatError, WorkloadError
 from lrm.files.reading import TEXT_LIMIT, read_bytes
 from lrm.maps.linear import Floats
 from lrm.workload.core import Workload
+from lrm.workload.labels import repeated_name
 
 
 @dataclass(frozen=True)
@@ -80,20 +80,6 @@ def parse_csv(text: str, source: str) -> Workload:
         return Workload(matrix, names=names)
     except WorkloadError as reason:
         raise WorkloadError(f"{source}: {reason}") from None
-
-
-def repeated_name(names: Sequence[str]) -> tuple[int, int] | None:
-    """The places of the first name that occurs twice, or None where all names differ.
-
-    >>> repeated_name(["all", "north", "all"])
-    (0, 2)
-    """
-    places: dict[str, int] = {}
-    for place, name in enumerate(names):
-        if name in places:
-            return places[name], place
-        places[name] = place
-    return None
 
 
 def _lines(text: str, source: str) -> list[_Line]:

@@ -19,7 +19,7 @@ from lrm.files.zips import unpack_zip
 from lrm.maps.matrices import check_compressed, check_coordinates
 from lrm.privacy.amounts import spell
 from lrm.workload.core import Workload
-from lrm.workload.csv_text import read_csv, repeated_name
+from lrm.workload.csv_text import read_csv
 from lrm.workload.specs import FAMILY_EXAMPLES, family_named, family_workload
 
 _MOST_SIDE = 1 << 40
@@ -98,12 +98,6 @@ def _from_table(table: Any) -> Workload:
         names = table.column(0).to_pylist()
         if None in names:
             raise WorkloadError(f"row {names.index(None) + 1} has no query name")
-        repeated = repeated_name(names)
-        if repeated is not None:
-            raise WorkloadError(
-                f"rows {repeated[0] + 1} and {repeated[1] + 1} have the same name; every query "
-                "needs a name of its own"
-            )
         table = table.remove_column(0)
     columns = []
     for number, column in enumerate(table.columns):

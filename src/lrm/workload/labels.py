@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, chain
@@ -20,6 +20,20 @@ from lrm.workload.label_blocks import (
     OnDemand,
     blocks_from_facts,
 )
+
+
+def repeated_name(names: Sequence[Hashable]) -> tuple[int, int] | None:
+    """The places of the first name that occurs twice, or None where all names differ.
+
+    >>> repeated_name(["all", "north", "all"])
+    (0, 2)
+    """
+    places: dict[Hashable, int] = {}
+    for place, name in enumerate(names):
+        if name in places:
+            return places[name], place
+        places[name] = place
+    return None
 
 
 @dataclass(frozen=True)
@@ -48,8 +62,19 @@ class Labels(OnDemand[Label]):
 
     @classmethod
     def named(cls, names: Iterable[object]) -> Labels:
-        """Return labels of queries that have names and no groups."""
-        return cls([LabelBlock(tuple(str(name) for name in names))])
+        """Return labels of queries that have names and no groups.
+
+        The names may be a column of a private table that was passed by mistake: an error counts
+        the queries and quotes none.
+        """
+        queries = tuple(str(name) for name in names)
+        repeated = repeated_name(queries)
+        if repeated is not None:
+            raise WorkloadError(
+                f"queries {repeated[0] + 1} and {repeated[1] + 1} have the same name; every query "
+                "needs a name of its own"
+            )
+        return cls([LabelBlock(queries)])
 
     @classmethod
     def joined(cls, several: Sequence[Labels]) -> Labels:
