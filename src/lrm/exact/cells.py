@@ -256,8 +256,9 @@ def reduce_rows(queries: LinearMap) -> Floats:
                 f"{queries.kind} over {cells:,} cells is too large for a strategy of this form; "
                 "choose a tree"
             )
-        square, _, basis = _eigen_factor(queries.gram())
-        return square[:, None] * basis
+        values, vectors = la.eigh(queries.gram(), check_finite=False)
+        top = np.flatnonzero(values > values[-1] * cells * np.finfo(float).eps)[::-1]
+        return np.asarray(np.sqrt(values[top])[:, None] * vectors[:, top].T)
     _, values, basis = la.svd(_few_rows(queries), full_matrices=False, check_finite=False)
     rank = _rank(values, queries.shape)
     return np.asarray(values[:rank, None] * basis[:rank])
@@ -302,10 +303,3 @@ def _few_rows(queries: LinearMap) -> Floats:
 def _rank(values: Floats, shape: tuple[int, int]) -> int:
     """How many singular values rounding does not explain; at least one."""
     return max(1, int(np.sum(values > values[0] * max(shape) * np.finfo(float).eps)))
-
-
-def _eigen_factor(gram: Floats) -> tuple[Floats, int, Floats]:
-    values, vectors = la.eigh(gram, check_finite=False)
-    rank = int(np.sum(values > values[-1] * len(gram) * np.finfo(float).eps))
-    top = slice(len(values) - 1, len(values) - 1 - rank if rank < len(values) else None, -1)
-    return np.sqrt(values[top]), rank, vectors[:, top].T

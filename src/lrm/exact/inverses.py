@@ -9,7 +9,6 @@ See ``docs/explanation/mechanism.md``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import scipy.linalg as la
@@ -32,39 +31,17 @@ With one step of refinement the residual is then about 1e-6² of W or less.
 
 
 @dataclass(frozen=True, eq=False)
-class NormalEquations(LeftInverse):
-    """``(LᵀL)⁻¹Lᵀ`` by Cholesky, for L of full column rank."""
+class Pseudoinverse(LeftInverse):
+    """L⁺ as an array, n×r."""
 
     matrix: Floats
-    factor: tuple[Floats, bool]
-
-    def _once(self, rows: Floats) -> Floats:
-        return np.asarray(la.cho_solve(self.factor, rows.T, check_finite=False).T @ self.matrix.T)
+    determines_cells: bool
 
     def rows_times(self, rows: Floats) -> Floats:
-        result = self._once(rows)
-        return result + self._once(rows - result @ self.matrix)
+        return np.asarray(rows @ self.matrix)
 
     def estimate(self, measurements: Floats) -> Floats:
-        def solve(right: Floats) -> Floats:
-            return np.asarray(la.cho_solve(self.factor, self.matrix.T @ right, check_finite=False))
-
-        first = solve(measurements)
-        return first + solve(measurements - self.matrix @ first)
-
-
-@dataclass(frozen=True, eq=False)
-class Spectral(LeftInverse):
-    """L⁺ by the singular value decomposition, for L without full column rank."""
-
-    pseudoinverse: Floats
-    determines_cells: ClassVar[bool] = False
-
-    def rows_times(self, rows: Floats) -> Floats:
-        return np.asarray(rows @ self.pseudoinverse)
-
-    def estimate(self, measurements: Floats) -> Floats:
-        return np.asarray(self.pseudoinverse @ measurements)
+        return np.asarray(self.matrix @ measurements)
 
 
 def left_inverse(
@@ -102,12 +79,17 @@ def _fitting(strategy: LinearMap, rounding: float, rank: int | None) -> LeftInve
     if r >= n:
         factor = _cholesky(matrix.T @ matrix)
         if factor is not None:
-            return NormalEquations(matrix, factor)
+            inverse = la.cho_solve(factor, matrix.T, check_finite=False)
+            # One step of refinement: the condition of normal equations is that of L, squared.
+            return Pseudoinverse(
+                inverse + (np.eye(n) - inverse @ matrix) @ inverse, determines_cells=True
+            )
     left, values, right = la.svd(matrix, full_matrices=False, check_finite=False)
     floor = max(values[0] * max(r, n) * 2.3e-16, 4 * rounding * np.sqrt(max(r, n)))
     significant = np.arange(len(values)) < rank if rank else values > floor
     significant &= values > 0
-    return Spectral((right[significant].T / values[significant]) @ left[:, significant].T)
+    inverse = (right[significant].T / values[significant]) @ left[:, significant].T
+    return Pseudoinverse(inverse, determines_cells=False)
 
 
 def _cholesky(gram: Floats) -> tuple[Floats, bool] | None:

@@ -203,8 +203,7 @@ class FlatReconstruction(Reconstruction):
 
     @cached_property
     def _explicit(self) -> Floats:
-        blocks = [self.rows(start, start + len(block)) for start, block in self._blocks()]
-        matrix = np.vstack(blocks)
+        matrix = np.vstack([self.rows(*block) for block in self.row_ranges()])
         matrix.flags.writeable = False
         return matrix
 
@@ -212,22 +211,12 @@ class FlatReconstruction(Reconstruction):
     def block_height(self) -> int:
         return max(1, BLOCK_ENTRIES // max(self.shape[1], self.queries.shape[1]))
 
-    def _blocks(self) -> Iterator[tuple[int, Floats]]:
-        return self.queries.row_blocks(width=self.strategy.shape[0])
-
     @cached_property
     def row_squared_norms(self) -> Floats:
-        m, r = self.shape
         known = None if self.inverse is None else self.inverse.row_squared_norms(self.queries)
         if known is not None:
             return known
-        if self.given is None and m * r <= EXPLICIT_ENTRIES:
-            return np.asarray((self._explicit**2).sum(axis=1))
-        parts = [
-            (self.rows(start, start + len(block)) ** 2).sum(axis=1)
-            for start, block in self._blocks()
-        ]
-        return np.concatenate(parts)
+        return np.concatenate([(self.rows(*b) ** 2).sum(axis=1) for b in self.row_ranges()])
 
     @cached_property
     def squared_norm(self) -> float:
@@ -259,8 +248,9 @@ class FlatReconstruction(Reconstruction):
             gap = float(np.abs(block - rebuilt).max())
             return gap, gap
         gaps, sizes = [], []
-        for start, block in self._blocks():
-            rebuilt = self.strategy.apply_transpose(self.rows(start, start + len(block)).T).T
+        for start, stop in self.row_ranges():
+            block = self.queries.rows(start, stop)
+            rebuilt = self.strategy.apply_transpose(self.rows(start, stop).T).T
             gaps.append(np.abs(block - rebuilt).max(axis=1))
             sizes.append(np.abs(block).max(axis=1))
         moved, size = np.concatenate(gaps), np.concatenate(sizes)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import scipy.linalg as la
 
-from lrm.exact.inverses import Spectral
+from lrm.exact.inverses import Pseudoinverse
 from lrm.exact.products.strategy import Axis
 from lrm.exact.reconstruction import FlatReconstruction, WeighedReconstruction
 from lrm.maps.kron import kronecker
@@ -56,7 +56,7 @@ def shaped_reconstruction(
     if not independent:
         white = whitening(body.covariance)
         inverse = _pseudo_inverse(white @ matrix)[0] @ white
-    plain = FlatReconstruction(queries, strategy, Spectral(inverse))
+    plain = FlatReconstruction(queries, strategy, Pseudoinverse(inverse, determines_cells=False))
     return WeighedReconstruction(plain, lambda: body.covariance / (2.0 * float(sensitivity) ** 2))
 
 

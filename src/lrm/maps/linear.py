@@ -337,10 +337,10 @@ class LinearMap(ABC):
         """Number of weights that ``sparse`` holds, at most."""
         return self.shape[0] * self.shape[1]
 
-    def row_blocks(self, width: int | None = None) -> Iterator[tuple[int, Floats]]:
-        """Yield ``(start, rows)`` in blocks that stay small compared with ``width`` columns."""
+    def row_blocks(self) -> Iterator[tuple[int, Floats]]:
+        """Yield ``(start, rows)`` in blocks that stay small."""
         m, n = self.shape
-        height = max(1, BLOCK_ENTRIES // max(n, width or 0, 1))
+        height = max(1, BLOCK_ENTRIES // max(n, 1))
         for start in range(0, m, height):
             yield start, self.rows(start, min(start + height, m))
 
@@ -369,7 +369,7 @@ class LinearMap(ABC):
 class LeftInverse(ABC):
     """L⁺ of a strategy L (r×n), as products: from measurements back to cells and queries."""
 
-    determines_cells: ClassVar[bool] = True
+    determines_cells: bool = True
     """Whether L⁺·L is the identity."""
 
     @abstractmethod

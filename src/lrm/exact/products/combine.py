@@ -23,7 +23,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -43,7 +43,7 @@ from lrm.exact.products.common_tables import (
     shared_attributes,
 )
 from lrm.exact.products.row_weights import product_rows
-from lrm.exact.products.strategy import Group, ProductStrategy
+from lrm.exact.products.strategy import ProductStrategy
 from lrm.maps.kron import along
 from lrm.maps.linear import TINY, Floats, LinearMap
 from lrm.maps.matrices import DenseMap
@@ -166,10 +166,8 @@ class Combination:
         )
         share = float(1.0 / (1.0 + np.exp(-minimum.x)))
         shares = np.array([share, 1.0 - share])
-        groups = tuple(
-            Group(g.terms, g.axes, g.marginals, g.error, float(w))
-            for g, w in zip(self.groups, shares, strict=True)
-        )
+        weighed = zip(self.groups, shares.tolist(), strict=True)
+        groups = tuple(replace(group, weight=weight) for group, weight in weighed)
         return ProductStrategy(groups, self.error(shares), combined=True)
 
     def _component(self, inside: Subset, meets: Meets) -> _Component:

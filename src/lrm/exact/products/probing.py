@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lrm.errors import UnsupportedQuery, WorkloadError
-from lrm.exact.products.answers import Estimate, Lattice, Subset
+from lrm.exact.products.answers import HELD_NUMBERS, Estimate, Held, Lattice, Subset
 from lrm.exact.products.pieces import Piece
 from lrm.exact.products.strategy import on_axes
 from lrm.maps.linear import Floats, LinearMap
@@ -107,35 +107,34 @@ class _Noiseless(Sequence[Floats]):
     """What each set of a group measures of a table that is the product of ``x``, made when used."""
 
     def __init__(self, group: MeasuredGroup, lattice: Lattice, x: Sequence[Floats]) -> None:
-        self.group = group
-        merged = []
+        self.group, self.scales = group, group.weights(0)
+        self.merged: list[Floats] = []
+        self._tables: Held[int, Floats] = Held(HELD_NUMBERS, np.size)
         for axis in group.axes:
             vector: Floats = np.ones(1)
             for i, marks, size in zip(axis.attributes, axis.labels, axis.merged_sizes, strict=True):
                 is_marked = marks >= 0
                 sums = np.bincount(marks[is_marked], x[i][is_marked], size)
                 vector = np.asarray(np.kron(vector, sums), dtype=np.float64)
-            merged.append(vector)
+            self.merged.append(vector)
         self.images = [
             basis.times(vector[:, None])[:, 0]
-            for basis, vector in zip(lattice.bases, merged, strict=True)
+            for basis, vector in zip(lattice.bases, self.merged, strict=True)
         ]
-        self.totals = [float(vector.sum()) for vector in merged]
+        self.totals = [float(vector.sum()) for vector in self.merged]
 
     def __len__(self) -> int:
         return len(self.group.sets)
 
     def __getitem__(self, b: Any) -> Any:
+        return self._tables.find(b, lambda: self._table(b))
+
+    def _table(self, b: int) -> Floats:
         members = self.group.sets[b]
-        table = np.full((), math.prod(t for k, t in enumerate(self.totals) if k not in members))
+        counts = np.full(1, math.prod(t for k, t in enumerate(self.totals) if k not in members))
         for k in members:
-            table = np.multiply.outer(table, self.images[k])
-        if sign := self.group.folds[b]:
-            table = table + sign * np.flip(table, tuple(self.group.mirrored(members)))
-        if b in self.group.mixes:
-            mixed = self.group.unmixing[b] @ (self.group.mixes[b] @ table.reshape(-1))
-            table = mixed.reshape(table.shape)
-        return table
+            counts = np.multiply.outer(counts, self.merged[k]).reshape(-1)
+        return self.group.table(self.group.measure(counts, b) / self.scales[b], b)
 
 
 class _Probe(Estimate):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -198,11 +198,8 @@ class ProductStrategy:
     def combine(cls, groups: Sequence[Group]) -> ProductStrategy:
         """Give the groups their best weights."""
         error, shares = group_weights([group.error for group in groups])
-        weighed = tuple(
-            Group(g.terms, g.axes, g.marginals, g.error, float(share))
-            for g, share in zip(groups, shares, strict=True)
-        )
-        return cls(weighed, error)
+        weighed = zip(groups, shares.tolist(), strict=True)
+        return cls(tuple(replace(group, weight=weight) for group, weight in weighed), error)
 
     def dense(self, sizes: Sequence[int]) -> Floats:
         """All measurements over all original cells; for small tables."""

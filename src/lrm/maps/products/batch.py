@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass
 from functools import cached_property
 
@@ -230,34 +230,28 @@ class ProductBatch:
         order = np.argsort(self.term_of, kind="stable")
         return order, np.searchsorted(self.term_of[order], np.arange(self.terms + 1))
 
+    def _where(self, test: Callable[[LinearMap], bool]) -> NDArray[np.bool_]:
+        """Where a test holds of a factor that is no total (summands x attributes)."""
+        holds = np.zeros(self.choice.shape, dtype=bool)
+        for i, choices in enumerate(self.factors):
+            at, numbers = self.chosen(i)
+            holds[at, i] = np.array([test(factor) for factor in choices])[numbers]
+        return holds
+
     def support(self) -> NDArray[np.bool_]:
         """Which attributes each summand distinguishes values in (summands x attributes)."""
-        inside = np.zeros(self.choice.shape, dtype=bool)
-        for i, choices in enumerate(self.factors):
-            tells = np.array([factor.total_factor is None for factor in choices])
-            at, numbers = self.chosen(i)
-            inside[at, i] = tells[numbers]
-        return inside
+        return self._where(lambda factor: factor.total_factor is None)
 
     def idle_terms(self) -> Integers:
         """The terms that count no cell: each of their summands has a factor of zeros."""
-        zero = np.zeros(len(self.choice), dtype=bool)
-        for i, choices in enumerate(self.factors):
-            empty = [not factor.is_word and not factor.dense().any() for factor in choices]
-            if any(empty):
-                at, numbers = self.chosen(i)
-                zero[at] |= np.array(empty)[numbers]
-        some = np.bincount(self.term_of[~zero], minlength=self.terms)
-        return np.flatnonzero(some == 0)
+        zero = self._where(lambda f: not f.is_word and not f.dense().any()).any(axis=1)
+        return np.flatnonzero(np.bincount(self.term_of[~zero], minlength=self.terms) == 0)
 
     @cached_property
     def counting_terms(self) -> NDArray[np.bool_]:
         """Which terms are counts: every weight of their products is 0 or 1."""
-        sums = np.abs(self.coefficients) != 1.0
-        for i, choices in enumerate(self.factors):
-            counts = [f.is_integer() and f.entry_range in _ZERO_OR_ONE for f in choices]
-            at, numbers = self.chosen(i)
-            sums[at] |= ~np.array(counts)[numbers]
+        other = self._where(lambda f: not (f.is_integer() and f.entry_range in _ZERO_OR_ONE))
+        sums = other.any(axis=1) | (np.abs(self.coefficients) != 1.0)
         return np.asarray(np.bincount(self.term_of[sums], minlength=self.terms) == 0)
 
     def take(self, terms: ArrayLike) -> ProductBatch:
