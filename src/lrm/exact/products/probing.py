@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lrm.errors import UnsupportedQuery, WorkloadError
-from lrm.exact.products.answers import HELD_NUMBERS, Estimate, Held, Lattice, Subset
-from lrm.exact.products.pieces import Piece
-from lrm.exact.products.strategy import on_axes
+from lrm.errors import WorkloadError
+from lrm.exact.products.answers import Lattice
+from lrm.maps.kron import kronecker
 from lrm.maps.linear import Floats, LinearMap
-from lrm.maps.matrices import DenseMap
 from lrm.maps.products.batch import ProductBatch
+from lrm.maps.words import Prefix
 
 if TYPE_CHECKING:  # which is probed
     from lrm.exact.groups import MeasuredGroup
@@ -26,16 +24,10 @@ PROBED_TERMS = 120
 """Terms whose answers are compared with the truth on a table without noise."""
 
 PROBED_QUERIES = 1 << 20
-"""Terms with more queries are compared in a few of them."""
+"""Queries of all probed terms."""
 
-PROBED_IN_ALL = 1 << 20
-"""Queries of all probed terms, beyond the first ones."""
-
-FEWEST_TERMS = 30
-"""Terms that are probed whatever the number of their queries."""
-
-PROBED_ROWS = 32
-"""Rows of each factor of such terms."""
+PROBED_MEASUREMENTS, PROBED_SETS = 1 << 20, 1 << 10
+"""Measurements, and sets of axes, of a table that is measured as a whole."""
 
 MOST_SUPPORT = 20
 """Attributes of one query that are not summed out; each subset of them is a step of its answer."""
@@ -68,123 +60,94 @@ def check_group(batch: ProductBatch, group: MeasuredGroup) -> None:
 def largest_error(reconstruction: ProductReconstruction) -> float:
     """The largest error of answers to a table without noise, relative to their size.
 
-    The table is a product of random vectors, so that its tabulations and true answers are
-    known for any number of cells.
+    The table is a product of random vectors, so that its tabulations and true answers are known for
+    any number of cells. Answers to a product are products of what each axis makes of its vector, so
+    all factors are looked at axis by axis. Small tables are measured and answered besides.
     """
-    rng = np.random.default_rng(0)
+    rng, measured = np.random.default_rng(0), reconstruction.measured
     x = [rng.uniform(0.5, 1.5, n) / n for n in reconstruction.batch.sizes]
-    terms = rng.permutation(reconstruction.batch.terms)[:PROBED_TERMS]
-    # Large tables are many alike: after some of them the rest would take longer than the search.
-    enough = np.cumsum(reconstruction.batch.term_queries[terms]) > PROBED_IN_ALL
-    terms = np.sort(terms[~enough | (np.arange(len(terms)) < FEWEST_TERMS)])
-    estimates = [
-        _Probe(lattice, _Noiseless(group, lattice, x))
-        for group, lattice in zip(
-            reconstruction.measured.groups, reconstruction.lattices, strict=True
-        )
-    ]
-    worst, answers_of, ends = (
-        0.0,
-        reconstruction.answers_of(estimates),
-        reconstruction.batch.term_ends,
+    tables = [_merged(group, x) for group in measured.groups]
+    parts = zip(
+        measured.groups, reconstruction.lattices, reconstruction.reduced, tables, strict=True
     )
-    for term in terms.tolist():
-        batch, g = reconstruction.batch.take([term]), reconstruction.group_of(term)
-        if batch.queries <= PROBED_QUERIES or reconstruction.combination is not None:
-            answers = answers_of(Piece(term, int(ends[term]) - batch.queries, int(ends[term])))
-        else:
-            batch = _thinned(batch)
-            axes = reconstruction.measured.groups[g].axes
-            answers = estimates[g].term(on_axes(batch, axes).products(0))
-        truth = _product_truth(batch.summands(0), x)
-        size = float(np.abs(truth).max(initial=0.0)) or 1.0
-        error = float(np.abs(answers - truth).max(initial=0.0)) / size
-        worst = max(worst, error if math.isfinite(error) else math.inf)
+    worst = [_axes_error(*part) for part in parts]
+    are_few = len(measured.tabulations) <= PROBED_SETS
+    if are_few and measured.measurement_count <= PROBED_MEASUREMENTS:
+        values = [
+            group.measure(_counts(group.sets[b], table), b).astype(np.float64)
+            for group, table in zip(measured.groups, tables, strict=True)
+            for b in range(len(group.sets))
+        ]
+        worst.append(
+            _answers_error(reconstruction, np.concatenate(values) * 2.0**-measured.bits, x)
+        )
+    return max(worst)
+
+
+def _merged(group: MeasuredGroup, x: Sequence[Floats]) -> list[Floats]:
+    """The vectors of a table over the merged values of each axis of a group."""
+    merged = []
+    for axis in group.axes:
+        vector: Floats = np.ones(1)
+        for i, marks, size in zip(axis.attributes, axis.labels, axis.merged_sizes, strict=True):
+            is_marked = marks >= 0
+            sums = np.bincount(marks[is_marked], x[i][is_marked], size)
+            vector = np.asarray(np.kron(vector, sums), dtype=np.float64)
+        merged.append(vector)
+    return merged
+
+
+def _counts(members: Sequence[int], table: Sequence[Floats]) -> Floats:
+    """The tabulation of some axes, in C order."""
+    rest = math.prod(float(vector.sum()) for k, vector in enumerate(table) if k not in members)
+    return rest * kronecker(table[k][:, None] for k in members)[:, 0]
+
+
+def _axes_error(
+    group: MeasuredGroup, lattice: Lattice, batch: ProductBatch, table: Sequence[Floats]
+) -> float:
+    """The largest error of a product of factors, from those of each axis and mixed set."""
+    errors, images = np.zeros(len(table)), []
+    for k, (integers, basis) in enumerate(zip(group.product_bases, lattice.bases, strict=True)):
+        vector = table[k][:, None]
+        images.append(integers.apply(vector).astype(np.float64) / integers.scale)
+        back = basis.projector_times(basis.transpose_times(images[k]))
+        back += basis.h[:, None] * (vector.sum() / basis.kappa)
+        factors = [batch.factors[k][f] for f in batch.present(k).tolist()]
+        # Every range is the difference of two prefixes.
+        distinct = {Prefix(basis.size) if f.is_word else f for f in factors}
+        gaps = [_relative(factor.apply(back), factor.apply(vector)) for factor in distinct]
+        if not lattice.residual:  # totals of a table follow from each set that it is in
+            total = lattice.bases[k].average @ images[k] * basis.kappa
+            gaps.append(_relative(total, vector.sum(axis=0)))
+        errors[k] = max(gaps, default=0.0)
+    worst = float((group.members @ errors).max(initial=0.0))
+    for b, mix in group.mixes.items():
+        values = kronecker(images[k] for k in group.sets[b])[:, 0]
+        worst = max(worst, _relative(group.unmixing[b] @ (mix @ values), values))
     return worst
 
 
-class _Noiseless(Sequence[Floats]):
-    """What each set of a group measures of a table that is the product of ``x``, made when used."""
-
-    def __init__(self, group: MeasuredGroup, lattice: Lattice, x: Sequence[Floats]) -> None:
-        self.group, self.scales = group, group.weights(0)
-        self.merged: list[Floats] = []
-        self._tables: Held[int, Floats] = Held(HELD_NUMBERS, np.size)
-        for axis in group.axes:
-            vector: Floats = np.ones(1)
-            for i, marks, size in zip(axis.attributes, axis.labels, axis.merged_sizes, strict=True):
-                is_marked = marks >= 0
-                sums = np.bincount(marks[is_marked], x[i][is_marked], size)
-                vector = np.asarray(np.kron(vector, sums), dtype=np.float64)
-            self.merged.append(vector)
-        self.images = [
-            basis.times(vector[:, None])[:, 0]
-            for basis, vector in zip(lattice.bases, self.merged, strict=True)
-        ]
-        self.totals = [float(vector.sum()) for vector in self.merged]
-
-    def __len__(self) -> int:
-        return len(self.group.sets)
-
-    def __getitem__(self, b: Any) -> Any:
-        return self._tables.find(b, lambda: self._table(b))
-
-    def _table(self, b: int) -> Floats:
-        members = self.group.sets[b]
-        counts = np.full(1, math.prod(t for k, t in enumerate(self.totals) if k not in members))
-        for k in members:
-            counts = np.multiply.outer(counts, self.merged[k]).reshape(-1)
-        return self.group.table(self.group.measure(counts, b) / self.scales[b], b)
+def _answers_error(
+    reconstruction: ProductReconstruction, measurements: Floats, x: Sequence[Floats]
+) -> float:
+    """The largest error of some terms that are answered as a release would answer them."""
+    batch, answers = reconstruction.batch, reconstruction.answering(measurements)
+    terms = np.random.default_rng(0).permutation(batch.terms)[:PROBED_TERMS]
+    terms = terms[np.cumsum(batch.term_queries[terms]) <= PROBED_QUERIES]
+    worst = 0.0
+    for term in np.sort(terms).tolist():
+        end = int(batch.term_ends[term])
+        truth = _product_truth(batch.summands(term), x)
+        worst = max(worst, _relative(answers(end - len(truth), end), truth))
+    return worst
 
 
-class _Probe(Estimate):
-    """Estimates from a table that is a product, of which no large array is needed."""
-
-    def __init__(self, lattice: Lattice, table: _Noiseless) -> None:
-        super().__init__(lattice, table)
-        self._table = table
-        self._means = [
-            float(basis.average @ image)
-            for basis, image in zip(lattice.bases, table.images, strict=True)
-        ]
-        self._scales: dict[Subset, float] = {}
-
-    def _scale(self, subset: Subset) -> float:
-        """The sum over sets, computed once: all terms ask about the total."""
-        if subset not in self._scales:
-            lattice, numbers = self.lattice, self.lattice.telling(subset)
-            if not lattice[subset] > 0:
-                raise UnsupportedQuery("no measured marginal contains all attributes of the query")
-            known = np.where(self._table.group.members[numbers], self._means, self._table.totals)
-            known[:, list(subset)] = 1.0
-            weights = lattice.weights[numbers] ** 2 * np.where(lattice.folds[numbers], 2.0, 1.0)
-            self._scales[subset] = float(np.sum(weights * known.prod(axis=1)) / lattice[subset])
-        return self._scales[subset]
-
-    def residual(self, subset: Subset) -> Floats:
-        """``z_A``, whose sum over sets is a number, and its arrays a product."""
-        lattice = self.lattice
-        if any(b in lattice.unmixing for b in lattice.telling(subset)):
-            return super().residual(subset)
-        outer_product = np.full((), self._scale(subset))
-        for i in subset:
-            image = lattice.bases[i].transpose_times(self._table.images[i][:, None])
-            outer_product = np.multiply.outer(outer_product, image[:, 0])
-        return outer_product
-
-
-def _thinned(batch: ProductBatch) -> ProductBatch:
-    """The terms of a batch with a few rows of each factor."""
-    factors = tuple(tuple(map(_some_rows, choices)) for choices in batch.factors)
-    return replace(batch, factors=factors)
-
-
-def _some_rows(factor: LinearMap) -> LinearMap:
-    """About ``PROBED_ROWS`` queries, evenly spread; all of them where there are fewer."""
-    if factor.shape[0] <= PROBED_ROWS:
-        return factor
-    places = np.linspace(0, factor.shape[0] - 1, PROBED_ROWS).astype(np.int64).tolist()
-    return DenseMap(np.vstack([factor.rows(place, place + 1) for place in places]))
+def _relative(values: Floats, truth: Floats) -> float:
+    """The largest difference, relative to the largest true value."""
+    size = float(np.abs(truth).max(initial=0.0)) or 1.0
+    error = float(np.abs(values - truth).max(initial=0.0)) / size
+    return error if math.isfinite(error) else math.inf
 
 
 def _product_truth(

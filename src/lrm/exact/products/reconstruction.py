@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -109,46 +109,38 @@ class ProductReconstruction(Reconstruction):
         return tuple(groups)
 
     @cached_property
-    def _reduced(self) -> list[ProductBatch]:
+    def reduced(self) -> list[ProductBatch]:
         """The terms of each group over its axes."""
         groups = self.measured.groups
         return [on_axes(self.batch.take(group.terms), group.axes) for group in groups]
 
     def products(self, term: int, rows: slice | None = None) -> Products:
         """The products that a term is the sum of, over the axes of the group that answers it."""
-        return self._reduced[self.group_of(term)].products(int(self._number[term]), rows)
+        return self.reduced[self.group_of(term)].products(int(self._number[term]), rows)
 
     @property
     def is_blockwise(self) -> bool:
         return True
 
     def answering(self, measurements: Floats) -> Answering:
-        tables = zip(self.lattices, self.measured.split(measurements), strict=True)
-        answers = self.answers_of(
-            [
-                Estimate(
-                    lattice, [y / w for y, w in zip(group_tables, lattice.weights, strict=True)]
-                )
-                for lattice, group_tables in tables
-            ]
-        )
-        return lambda start, stop: joined(self.pieces(start, stop), answers, start, stop)
-
-    def answers_of(self, estimates: Sequence[Estimate]) -> Callable[[Piece], Floats]:
-        """The answers of pieces of the batch, from the estimates of each group."""
-        combination = self.combination
-        if combination is None:
-            return lambda piece: estimates[self.group_of(piece.term)].term(
-                self.products(piece.term, piece.rows)
+        estimates = [
+            Estimate(lattice, [y / w for y, w in zip(tables, lattice.weights, strict=True)])
+            for lattice, tables in zip(
+                self.lattices, self.measured.split(measurements), strict=True
             )
-        corrections = combination.corrected((estimates[0], estimates[1]))
+        ]
+        combination, corrections = self.combination, None
+        if combination is not None:
+            corrections = combination.corrected((estimates[0], estimates[1]))
 
-        def corrected(piece: Piece) -> Floats:
+        def answers(piece: Piece) -> Floats:
             g = self.group_of(piece.term)
-            answers = combination.term(g, estimates[g], corrections[g], piece.term)
-            return self._within_term(piece, answers)
+            if combination is None or corrections is None:
+                return estimates[g].term(self.products(piece.term, piece.rows))
+            corrected = combination.term(g, estimates[g], corrections[g], piece.term)
+            return self._within_term(piece, corrected)
 
-        return corrected
+        return lambda start, stop: joined(self.pieces(start, stop), answers, start, stop)
 
     def _within_term(self, piece: Piece, values: Floats) -> Floats:
         """The values of a piece, of those of its whole term."""
@@ -198,7 +190,7 @@ class ProductReconstruction(Reconstruction):
     def _group_norm(self, g: int, batch: ProductBatch | None = None) -> float:
         """``Σ_A v_A/λ_A`` of a group's own terms."""
         group, lattice = self.measured.groups[g], self.lattices[g]
-        axes_batch = self._reduced[g]
+        axes_batch = self.reduced[g]
         if batch is not None:
             axes_batch = replace(axes_batch, weights=batch.weights[group.terms])
         quadratic = Quadratic(axes_batch)
