@@ -18,7 +18,7 @@ from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.maps.words import AllRanges, Prefix
 from lrm.plans.planner import plan_of
 from lrm.solvers import own_rows, sparse_rows
-from lrm.solvers.extra_rows import RowsError
+from lrm.solvers.extra_rows import RowsError, with_cells
 from lrm.solvers.gram_operators import gram_operator
 from lrm.solvers.own_rows import optimise_own_rows
 from lrm.solvers.sparse_rows import (
@@ -121,7 +121,7 @@ def test_the_result_has_the_error_that_it_states() -> None:
         (Stage(4, 1e-4), Stage(1, 1e-4)),
         rng=np.random.default_rng(0),
     )
-    L = found.strategy().toarray()
+    L = with_cells(found.rows).toarray()
     assert np.abs(L).sum(axis=0).max() == pytest.approx(1.0)
     assert np.sum((queries.dense() @ np.linalg.pinv(L)) ** 2) == pytest.approx(found.error)
     assert found.error < 0.45 * queries.squared_norm()
@@ -133,7 +133,7 @@ def test_a_long_plan_is_exact_and_states_its_error(family: Callable[[int], Workl
     problem = Problem(family(1_050))
     gram = gram_operator(problem.workload.queries)
     found = optimise_sparse_rows(gram, 16, (Stage(128, 1e-3),), rng=np.random.default_rng(0))
-    matrix = SparseMap(found.strategy())
+    matrix = SparseMap(with_cells(found.rows))
     plan = plan_of(problem, Strategy("best", problem.merged.cell_map, matrix))
     assert plan.strategy_error == pytest.approx(found.error, rel=1e-6)
     flat = plan.measured.flat()

@@ -18,7 +18,7 @@ from lrm.errors import ConvergenceError
 from lrm.maps.linear import Floats
 from lrm.solvers import settings
 from lrm.solvers.exact import ExactPair, factorise, make_exact
-from lrm.solvers.quasi_newton import descend, descend_orthantwise
+from lrm.solvers.quasi_newton import descend, descend_orthantwise, log_power_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,13 +216,11 @@ def _log_error(X: Floats, *, W: Floats, power: float, width: float) -> tuple[flo
     L = X @ W
     root = np.sqrt(L * L + width * width)
     loads = root.sum(axis=0)
-    top = float(loads.max())
-    shares = (loads / top) ** power
-    total = float(shares.sum())
+    largest, slopes = log_power_mean(loads, power)
     np.divide(L, root, out=root)
-    root *= 2.0 * shares / (total * loads)
+    root *= 2.0 * slopes / loads
     gradient += root @ W.T
-    return float(np.log(trace) + 2.0 * (np.log(top) + np.log(total) / power)), gradient
+    return float(np.log(trace)) + 2.0 * largest, gradient
 
 
 def optimise_row_space(  # noqa: PLR0913 - each is a choice of the caller

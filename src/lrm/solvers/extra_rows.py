@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Generic, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -32,14 +33,17 @@ from lrm.solvers.quasi_newton import descend, descend_orthantwise
 LOST = 1e-10
 
 
+Rows = TypeVar("Rows", Floats, sparse.csr_array)
+
+
 @dataclass(frozen=True, slots=True)
-class ExtraRows:
+class ExtraRows(Generic[Rows]):
     """Extra rows Θ (p × cells) of a strategy ``L = [I; Θ]·D``, and their error.
 
     ``error`` is ``‖B‖²·Δ(L)²`` of the exact reconstruction of W from L.
     """
 
-    rows: Floats
+    rows: Rows
     error: float
     iterations: int
     converged: bool
@@ -143,7 +147,7 @@ def optimise_extra_rows(  # noqa: PLR0913 - each is a choice of the caller
     max_rounds: int = 5_000,
     clock: Clock = UNLIMITED,
     stage: str = "extra rows",
-) -> ExtraRows:
+) -> ExtraRows[Floats]:
     """Optimise rows Θ (p x n) in addition to the identity, from a start.
 
     L has full column rank, so W = BL holds exactly at every step. With ``nonnegative`` this is

@@ -71,7 +71,7 @@ def families(race: Race, seed: int) -> list[Family]:
     return candidates
 
 
-def _offer_rows(race: Race, name: str, extra_rows: ExtraRows) -> None:
+def _offer_rows(race: Race, name: str, extra_rows: ExtraRows[Floats]) -> None:
     rows = extra_rows.rows
     race.offer(
         f"{name}, p = {len(rows)}",

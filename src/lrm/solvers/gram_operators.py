@@ -20,7 +20,6 @@ import scipy.sparse as sp
 from lrm.exact.plus_rows import SPARSE_SHARE, PlusRows
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.words import chain_times, running_totals
-from lrm.solvers import settings
 
 
 class GramOperator(ABC):
@@ -99,25 +98,14 @@ class FactorGram(GramOperator):
         return None if isinstance(self.factor, np.ndarray) else _few_differences(self.factor)
 
     def through(self, plus: PlusRows) -> tuple[float, Floats, Floats]:
-        if self._square is not None or self._differences is not None:
+        if self._differences is not None:
             return super().through(plus)
         # Two products of rows × cells × queries; all else has the size of the queries.
         C = np.asarray(plus.scaled @ self.factor.T)
         Z = plus.solve_inner(C)
         return float(np.vdot(C, Z)), np.asarray(Z @ self.factor), Z @ Z.T
 
-    @cached_property
-    def _square(self) -> Floats | None:
-        """G itself, where it is small beside V."""
-        rows, cells = self.factor.shape
-        if 2 * cells > rows or cells > settings.SQUARE_CELLS:
-            return None
-        square = self.factor.T @ self.factor
-        return square if isinstance(square, np.ndarray) else np.asarray(square.toarray())
-
     def times(self, columns: Floats) -> Floats:
-        if self._square is not None:
-            return self._square @ columns
         differences = self._differences
         if differences is None:
             return np.asarray(self.factor.T @ (self.factor @ columns))

@@ -30,7 +30,7 @@ from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver
 from lrm.maps.linear import TINY, Floats, Integers
 from lrm.solvers import settings
-from lrm.solvers.quasi_newton import descend
+from lrm.solvers.quasi_newton import descend, log_power_mean
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -102,11 +102,9 @@ def _rows_error(z: Floats, *, sizes: sp.csr_array, power: float) -> tuple[float,
     most, least = float(z.max()), float(z.min())
     c, inverse = np.exp(z - most), np.exp(2.0 * (least - z))
     columns = sizes.T @ c
-    largest = columns.max()
-    share = (columns / largest) ** power
-    total = share.sum()
-    value = np.log(inverse.sum()) + 2.0 * (most - least + np.log(largest) + np.log(total) / power)
-    by_column = np.divide(share / total, columns, out=np.zeros_like(columns), where=columns > 0)
+    largest, slopes = log_power_mean(columns, power)
+    value = np.log(inverse.sum()) + 2.0 * (most - least + largest)
+    by_column = slopes / np.maximum(columns, TINY)
     gradient = -2.0 * inverse / inverse.sum() + 2.0 * c * (sizes @ by_column)
     return float(value), gradient
 
@@ -210,13 +208,11 @@ def weighted_groups(
         S = cho_solve(low, R.T, check_finite=False)
         trace = float(np.vdot(S, R.T))
         loads = c @ sizes
-        top = float(loads.max())
-        shares = (loads / top) ** power
-        total = float(shares.sum())
+        largest, slopes = log_power_mean(loads, power)
         by_row = -2.0 * c * c * np.square(C @ S).sum(axis=1) / trace
-        by_row += 2.0 * c * (sizes @ (shares / np.maximum(loads, TINY))) / total
-        value = np.log(trace) + 2.0 * (np.log(top) + np.log(total) / power)
-        return float(value), np.bincount(group, by_row, minlength=len(logs)).astype(np.float64)
+        by_row += 2.0 * c * (sizes @ (slopes / np.maximum(loads, TINY)))
+        value = float(np.log(trace)) + 2.0 * largest
+        return value, np.bincount(group, by_row, minlength=len(logs)).astype(np.float64)
 
     descent = descend(
         error,

@@ -28,9 +28,9 @@ from lrm.clock import UNLIMITED, Clock
 from lrm.maps.linear import Floats
 from lrm.maps.matrices import SparseMap
 from lrm.solvers import settings
+from lrm.solvers.extra_rows import ExtraRows
 from lrm.solvers.gram_operators import GramOperator, gram_operator
 from lrm.solvers.sparse_rows import (
-    SparseRows,
     Stage,
     optimise_sparse_rows,
     row_count,
@@ -104,7 +104,7 @@ class RingGram(GramOperator):
 
 def optimise_periodic_rows(
     correlation: Floats, *, rng: np.random.Generator, clock: Clock = UNLIMITED
-) -> SparseRows:
+) -> ExtraRows[sp.csr_array]:
     """Choose the rows of a ring, from the mean of ``(WᵀW)_ij`` by distance, as far as it reaches.
 
     Examples

@@ -1,4 +1,4 @@
-"""Limited-memory quasi-Newton loops shared by the solvers."""
+"""Limited-memory quasi-Newton loops shared by the solvers, and a smooth form of the maximum."""
 
 from __future__ import annotations
 
@@ -250,3 +250,17 @@ def _pseudo_gradient(x: Floats, gradient: Floats, weight: Floats, *, nonnegative
         return np.where(x > 0, ascent, np.minimum(ascent, 0.0))
     at_zero = np.sign(gradient) * np.maximum(np.abs(gradient) - weight, 0.0)
     return np.where(x != 0, gradient + np.sign(x) * weight, at_zero)
+
+
+def log_power_mean(values: Floats, power: float) -> tuple[float, Floats]:
+    """``log (Σ values^power)^(1/power)``, which stands in for that of the maximum, and its slopes.
+
+    The slopes are those by the logarithms of the values, none of which is negative.
+
+    >>> round(log_power_mean(np.array([1.0, 2.0]), 60.0)[0] - float(np.log(2.0)), 9)
+    0.0
+    """
+    top = float(values.max())
+    shares = (values / top) ** power
+    total = float(shares.sum())
+    return float(np.log(top) + np.log(total) / power), np.asarray(shares / total)

@@ -135,9 +135,6 @@ MOST_SPARSE_ROWS = 512  # limit
 TREE_FANOUTS = range(2, 33)  # first half: time × 0.74
 """Fan-outs that are tried as they are; a tree of fan-out 2 may skip levels besides."""
 
-SQUARE_CELLS = 2048  # limit
-"""Blocks up to which G may be held as an array, where W has twice as many rows."""
-
 DENSE_SHARE = 0.15  # half: time × 0.86
 """Rows with a larger share of entries are moved as arrays."""
 

@@ -36,7 +36,7 @@ from lrm.exact.plus_rows import BLOCK, PlusRows, beside_identity, trace_gradient
 from lrm.maps.linear import Floats
 from lrm.maps.words import chain_blocks
 from lrm.solvers import settings
-from lrm.solvers.extra_rows import RowsError, assemble, optimise_extra_rows, with_cells
+from lrm.solvers.extra_rows import ExtraRows, RowsError, assemble, optimise_extra_rows
 from lrm.solvers.gram_operators import ChainGram, GramOperator
 from lrm.solvers.quasi_newton import Descent, descend_orthantwise
 
@@ -95,20 +95,6 @@ def stages(cells: int, rows: int) -> tuple[Stage, ...]:
         block //= settings.FEWER
         stage_list.append(Stage(block, 3e-5, 75, 2) if block > 1 else Stage(1, 3e-5, 40, 1))
     return tuple(stage_list)
-
-
-@dataclass(frozen=True, slots=True)
-class SparseRows:
-    """Extra rows Θ (p × cells) of a strategy ``L = [I; Θ]·D``, and their error."""
-
-    rows: sp.csr_array
-    error: float
-    iterations: int
-    converged: bool
-
-    def strategy(self) -> sp.csr_array:
-        """``L = [I; Θ]·D``, every column of L1 norm 1."""
-        return with_cells(self.rows)
 
 
 class _Resolution:
@@ -262,7 +248,7 @@ def optimise_sparse_rows(  # noqa: PLR0913 - each is a choice of the caller
     hopeless: float = np.inf,
     clock: Clock = UNLIMITED,
     name: str = "sparse rows",
-) -> SparseRows:
+) -> ExtraRows[sp.csr_array]:
     """Optimise ``rows`` extra rows through stages of ever smaller blocks.
 
     Each block is a multiple of the next one. The first rows are random, or those of ``start`` over
@@ -298,7 +284,7 @@ def optimise_sparse_rows(  # noqa: PLR0913 - each is a choice of the caller
     # Rows that are constant on blocks have the same error over blocks and over cells.
     error = level.error(sp.csr_array(X))
     fine = sp.csr_array(_finer(X, block, gram.cells).T)
-    return SparseRows(fine, error, run.rounds, converged)
+    return ExtraRows(fine, error, run.rounds, converged)
 
 
 def _finer(X: Floats | sp.csr_array, factor: int, cells: int) -> sp.csr_array:

@@ -112,7 +112,7 @@ def add_rows(problem: Problem, search: Search, effort: str, known: Strategy) -> 
     )
     candidate = Candidate("sparse rows", sparse_rows.error, sparse_rows.iterations)
     if basis is None:
-        make, base = sparse_rows.strategy, "identity"
+        make, base = partial(with_cells, sparse_rows.rows), "identity"
     else:
         make, base = partial(local_strategy, sparse_rows.rows, basis), f"basis of {BLOCK} cells"
     winner = f"{base} and {sparse_rows.rows.shape[0]} sparse rows"

@@ -159,7 +159,7 @@ def rows_of(  # noqa: PLR0913 - each is a choice of the caller
     *,
     tolerance: float,
     max_rounds: int,
-) -> Iterator[ExtraRows]:
+) -> Iterator[ExtraRows[Floats]]:
     """Yield extra rows for a Gram, one descent from random ones for each of some numbers."""
     n, W = gram.cells, gram.root()
     clock.spend(work_of(10.0 * n**3))
