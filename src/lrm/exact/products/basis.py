@@ -85,6 +85,11 @@ class AnyBasis(ABC):
             spread = self.spreads(factor, other) / self.kappa
         return spread, self.means(factor) * self.means(other)
 
+    def cross_forms(self, factor: LinearMap, other: LinearMap) -> tuple[Floats, Floats]:
+        """``W·P·Vᵀ/κ`` and ``W·h·(V·h)ᵀ/κ²``: each row with each."""
+        spread = factor.apply(self.projector_times(other.dense().T)) / self.kappa
+        return spread, np.outer(self.means(factor), self.means(other))
+
     @abstractmethod
     def trace(self, gram: PairGram) -> float:
         """``tr(P·M)`` of a Gram M whose factors distinguish values."""

@@ -33,12 +33,14 @@ from lrm.errors import WorkloadError
 from lrm.exact.products.answers import Estimate, Held, term_variances
 from lrm.exact.products.common_tables import (
     MOST_ENTRIES,
-    CommonTable,
-    Meets,
+    Joins,
     Side,
     Subset,
+    Table,
     check_sizes,
     common_tables,
+    find_joins,
+    heights,
     measurement_count,
     shared_attributes,
 )
@@ -67,7 +69,7 @@ class _Component:
     """
 
     inside: Subset  # numbers among the shared attributes
-    tables: tuple[list[CommonTable], list[CommonTable]]
+    tables: tuple[list[Table], list[Table]]
     basis: Floats  # T
     information: tuple[Floats, Floats]
     worth: tuple[Floats, Floats]  # diagonals of Tᵀ·R_g·C_g·V·C_g·R_gᵀ·T
@@ -92,7 +94,7 @@ class _Component:
 
 def _diagonalised(
     inside: Subset,
-    tables: tuple[list[CommonTable], list[CommonTable]],
+    tables: tuple[list[Table], list[Table]],
     information: Sequence[Floats],
     worth: Sequence[Floats],
     shares: Floats,
@@ -136,14 +138,17 @@ class Combination:
         self.shares = np.array([group.weight for group in self.groups])
         self.shared = shared_attributes(batch, self.groups)
         self.sides = tuple(Side.of(batch, group, self.shared) for group in self.groups)
-        tables = dict(common_tables(self.groups, self.sides, self.shared))
-        check_sizes(batch, self.sides, tables)
+        joins = find_joins(self.groups, self.shared)
+        tables = dict(common_tables(self.groups, self.sides, joins))
+        check_sizes(batch, self.sides, [sum(heights(t, joins)) for t in tables.values()])
         self._held: Held[tuple[int, Subset], Reach] = Held(
             HELD_ENTRIES, lambda reach: sum(part.size for _, part in reach)
         )
         self._heights = [measurement_count(group) for group in self.groups]
         self._common_rows: dict[tuple[int, Subset], Floats] = {}
-        self.components = [self._component(inside, meets) for inside, meets in tables.items()]
+        self.components = [
+            self._component(inside, joins, attributes) for inside, attributes in tables.items()
+        ]
 
     def error(self, shares: Floats) -> float:
         """``‖B‖²`` of the combined estimate, at sensitivity 1."""
@@ -170,24 +175,26 @@ class Combination:
         groups = tuple(replace(group, weight=weight) for group, weight in weighed)
         return ProductStrategy(groups, self.error(shares), combined=True)
 
-    def _component(self, inside: Subset, meets: Meets) -> _Component:
+    def _component(
+        self, inside: Subset, joins: Joins, attributes: Sequence[frozenset[int]]
+    ) -> _Component:
         tables = tuple(
-            [side.table(joined, members) for members in meets.attributes]
-            for side, joined in zip(self.sides, meets.blocks, strict=True)
+            [side.table(joined, members) for members in attributes]
+            for side, joined in zip(self.sides, joins, strict=True)
         )
         information, worth = [], []
         for g, (side, side_tables) in enumerate(zip(self.sides, tables, strict=True)):
             members = tuple(side.shared[k] for k in inside)
             covariances = [
-                [side.covariance(a.factors, b, members) for b in side_tables] for a in side_tables
+                [side.covariance(a, b, members) for b in side_tables] for a in side_tables
             ]
             information.append(np.block(covariances))
             worth.append(self._worth(g, inside, side_tables))
         return _diagonalised(inside, (tables[0], tables[1]), information, worth, self.shares)
 
-    def _worth(self, g: int, inside: Subset, tables: list[CommonTable]) -> Floats:
+    def _worth(self, g: int, inside: Subset, tables: list[Table]) -> Floats:
         """``R·C·V·C·Rᵀ``, from one covariance per term."""
-        rows = sum(table.height for table in tables)
+        rows = sum(math.prod(map(len, table)) for table in tables)
         worth = np.zeros((rows, rows))
         for term in self.groups[g].terms.tolist():
             self._clock.check()
@@ -209,11 +216,11 @@ class Combination:
             rest, total = side.lattice.forms(side.shared[k], W, V)
             yield rest if k in inside else total
 
-    def _reaches(self, g: int, term: int, inside: Subset, tables: list[CommonTable]) -> Reach:
+    def _reaches(self, g: int, term: int, inside: Subset, tables: list[Table]) -> Reach:
         """``W·C·Rᵀ`` of a term, one array per choice of factors on the shared axes."""
         return self._held.find((term, inside), lambda: self._covariances(g, term, inside, tables))
 
-    def _covariances(self, g: int, term: int, inside: Subset, tables: list[CommonTable]) -> Reach:
+    def _covariances(self, g: int, term: int, inside: Subset, tables: list[Table]) -> Reach:
         side = self.sides[g]
         members = tuple(side.shared[k] for k in inside)
         reaches: dict[tuple[LinearMap, ...], Floats] = {}
@@ -261,7 +268,7 @@ class Combination:
             factors = []
             for i, axis in enumerate(side.group.axes):
                 if i in side.own:
-                    factors.append(table.factors[side.own.index(i)])
+                    factors.append(table[side.own.index(i)])
                 else:
                     factors.append(Identity(axis.size) if i in members else Total(axis.size))
             answer = estimate.product(dict(enumerate(factors)))
@@ -364,7 +371,7 @@ class Combination:
         side = self.sides[g]
         row_blocks = []
         for table in component.tables[g]:
-            factors = dict(zip(side.own, table.factors, strict=True))
+            factors = dict(zip(side.own, table, strict=True))
             factors |= dict(zip(side.shared, shared, strict=True))
             ordered = {i: factors[i] for i in range(len(factors))}
             rows = product_rows(side.lattice, ordered).reshape(*map(len, ordered.values()), -1)

@@ -51,20 +51,11 @@ def join_labels(a: Integers, b: Integers) -> tuple[Integers, Integers]:
     return blocks[:m].astype(np.int64), blocks[m:].astype(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class CommonTable:
-    """A common table over the axes of one group that are not shared.
+Table = tuple[LinearMap, ...]
+"""A common table: its factor on each axis of a group that is not shared."""
 
-    ``factors`` holds the factor G on each axis, ``projected`` ``P·Gᵀ/κ`` and ``means`` ``G·h/κ``.
-    """
-
-    factors: tuple[LinearMap, ...]
-    projected: tuple[Floats, ...]
-    means: tuple[Floats, ...]
-
-    @property
-    def height(self) -> int:
-        return math.prod(map(len, self.factors))
+Joins = tuple[dict[int, Integers], dict[int, Integers]]
+"""By attribute that is not shared, the join's block of each merged value, for each group."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +86,7 @@ class Side:
         """The products that a term of the group is the sum of, over its axes."""
         return self.reduced.products(self._number[term])
 
-    def table(self, blocks: dict[int, Integers], attributes: frozenset[int]) -> CommonTable:
+    def table(self, blocks: dict[int, Integers], attributes: frozenset[int]) -> Table:
         """The table over blocks of the values of some attributes."""
         factors: list[LinearMap] = []
         for k in self.own:
@@ -108,20 +99,14 @@ class Side:
                     part[blocks[i], np.arange(size)] = 1.0
                 parts.append(part)
             factors.append(DenseMap(kronecker(parts)))
-        tables = [(self.lattice.bases[k], G) for k, G in zip(self.own, factors, strict=True)]
-        projected = tuple(basis.projector_times(G.dense().T) / basis.kappa for basis, G in tables)
-        means = tuple(basis.means(G) for basis, G in tables)
-        return CommonTable(tuple(factors), projected, means)
+        return tuple(factors)
 
-    def covariance(self, left: Sequence[LinearMap], table: CommonTable, inside: Subset) -> Floats:
+    def covariance(self, left: Sequence[LinearMap], table: Table, inside: Subset) -> Floats:
         """``F·C·Gᵀ`` of a product and a table, within one component of the shared axes."""
-        parts = []
-        for place, i in enumerate(self.own):
-            F, basis = left[place], self.lattice.bases[i]
-            total = np.outer(basis.means(F), table.means[place])
-            parts.append((F.apply(table.projected[place]), total))
+        factors = zip(self.own, left, table, strict=True)
+        parts = [self.lattice.bases[i].cross_forms(F, G) for i, F, G in factors]
         touched = [place for place, (rest, _) in enumerate(parts) if np.abs(rest).max() > 1e-13]
-        cross_covariance = np.zeros((math.prod(map(len, left)), table.height))
+        cross_covariance = np.zeros((math.prod(map(len, left)), math.prod(map(len, table))))
         for size in range(len(touched) + 1):
             for some in itertools.combinations(touched, size):
                 subset = tuple(sorted([*(self.own[place] for place in some), *inside]))
@@ -141,19 +126,9 @@ class Side:
             yield coefficient, own_factors, tuple(factors[i] for i in self.shared)
 
 
-@dataclass(frozen=True)
-class Meets:
-    """The attributes of common tables, and the join's blocks of each group's merged values."""
-
-    attributes: tuple[frozenset[int], ...]
-    blocks: tuple[dict[int, Integers], dict[int, Integers]]
-
-    def heights(self) -> list[int]:
-        """Rows of each table."""
-        return [
-            math.prod(int(self.blocks[0][i].max()) + 1 for i in members)
-            for members in self.attributes
-        ]
+def heights(tables: Sequence[frozenset[int]], joins: Joins) -> list[int]:
+    """Rows of the tables over some attributes each."""
+    return [math.prod(int(joins[0][i].max()) + 1 for i in members) for members in tables]
 
 
 def measurement_count(group: Group) -> int:
@@ -181,38 +156,42 @@ def shared_attributes(batch: ProductBatch, groups: Sequence[Group]) -> tuple[int
     return tuple(attributes)
 
 
-def common_tables(
-    groups: Sequence[Group], sides: Sequence[Side], shared: Sequence[int]
-) -> Iterator[tuple[Subset, Meets]]:
-    """Yield the tables over the join of both groups' values, for each component that has any."""
+def find_joins(groups: Sequence[Group], shared: Sequence[int]) -> Joins:
+    """The join of both groups' values; a `WorkloadError` where a group drops some."""
     labels = [
         {i: marks for axis in g.axes for i, marks in zip(axis.attributes, axis.labels, strict=True)}
         for g in groups
     ]
     if any((marks[i] < 0).any() for marks in labels for i in labels[0]):
-        return  # a group that drops values cannot compute totals
+        raise WorkloadError("a group that drops values cannot compute totals")
+    both = {i: join_labels(labels[0][i], labels[1][i]) for i in labels[0] if i not in shared}
+    return {i: blocks[0] for i, blocks in both.items()}, {i: b[1] for i, b in both.items()}
+
+
+def common_tables(
+    groups: Sequence[Group], sides: Sequence[Side], joins: Joins
+) -> Iterator[tuple[Subset, list[frozenset[int]]]]:
+    """Yield the attributes of the common tables of each component that has any."""
+    shared = range(len(sides[0].shared))
     pairs = math.prod(len(group.marginals.members) for group in groups)
     if pairs * 2 ** len(shared) > MOST_PAIRS:
         raise WorkloadError("the two groups measure too many marginals to be combined")
-    joins = {i: join_labels(labels[0][i], labels[1][i]) for i in labels[0] if i not in shared}
-    blocks = tuple({i: both[g] for i, both in joins.items()} for g in (0, 1))
-    joined = {i for i, both in joins.items() if both[0].max() > 0}
+    joined = {i for i, blocks in joins[0].items() if blocks.max() > 0}
     for size in range(len(shared) + 1):
-        for inside in itertools.combinations(range(len(shared)), size):
+        for inside in itertools.combinations(shared, size):
             reach = [
                 _measured_attributes(group, {side.shared[k] for k in inside})
                 for group, side in zip(groups, sides, strict=True)
             ]
             meets = {a & b & joined for a in reach[0] for b in reach[1]}
-            largest = [a for a in meets if not any(a < b for b in meets)]
-            common = Meets(tuple(sorted(largest, key=sorted)), (blocks[0], blocks[1]))
+            largest = sorted((a for a in meets if not any(a < b for b in meets)), key=sorted)
             small_sets, rows = [], 0
-            for members, height in zip(common.attributes, common.heights(), strict=True):
+            for members, height in zip(largest, heights(largest, joins), strict=True):
                 if rows + height <= MOST_ROWS:
                     small_sets.append(members)
                     rows += height
             if small_sets:
-                yield inside, Meets(tuple(small_sets), common.blocks)
+                yield inside, small_sets
 
 
 def _measured_attributes(group: Group, needed: set[int]) -> set[frozenset[int]]:
@@ -224,9 +203,11 @@ def _measured_attributes(group: Group, needed: set[int]) -> set[frozenset[int]]:
     }
 
 
-def check_sizes(batch: ProductBatch, sides: Sequence[Side], tables: dict[Subset, Meets]) -> None:
-    """Raise a `WorkloadError` where a combination needs too much time or memory."""
-    rows = [sum(meets.heights()) for meets in tables.values()]
+def check_sizes(batch: ProductBatch, sides: Sequence[Side], rows: Sequence[int]) -> None:
+    """Raise a `WorkloadError` where a combination needs too much time or memory.
+
+    ``rows`` are those of the common tables of each component.
+    """
     most = max(rows, default=0)
     work = 0
     for side in sides:
