@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.maps.products.batch import ProductBatch, cross_tabs, product_batch
+from lrm.maps.products.batch import ProductBatch, cross_tabs, product_batch, sum_batch
 
-__all__ = ["ADULT", "CPS", "FIGURES", "LOANS", "REAL", "SMALL", "prefix_tables"]
+__all__ = ["ADULT", "CPS", "FIGURES", "LOANS", "REAL", "SMALL", "affine_batch", "prefix_tables"]
 
 Floats = NDArray[np.float64]
 Term = list[Any]
@@ -183,3 +183,23 @@ SMALL: Mapping[str, tuple[Callable[[], ProductBatch], float]] = {
     "flights up to 3-way": (lambda: cross_tabs([12, 24, 16, 3, 20, 15], range(4)), 17_350_000.0),
 }
 """Name → batch and the error (‖B‖²·Δ²) to reach."""
+
+
+def affine_batch(attributes: int, values: int = 10) -> ProductBatch:
+    """Conditions ``x + y <= c`` and ``|x - y| <= c`` for all c, over all pairs of attributes.
+
+    One term per condition: a sum over the values of x of the matching values of y.
+    """
+    y = np.arange(values)
+    terms = []
+    for i, j in itertools.combinations(range(attributes), 2):
+        conditions = [[x + y <= c for x in range(values)] for c in range(2 * values - 1)]
+        conditions += [[abs(x - y) <= c for x in range(values)] for c in range(values)]
+        for rows in conditions:
+            summands = []
+            for x, matching in enumerate(rows):
+                factors: list[object] = ["total"] * attributes
+                factors[i], factors[j] = np.eye(values)[[x]], matching[None].astype(float)
+                summands += [(1.0, factors)] if matching.any() else []
+            terms.append(summands)
+    return sum_batch([values] * attributes, terms)

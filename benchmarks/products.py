@@ -20,7 +20,16 @@ import numpy as np
 
 import lrm
 from benchmarks import census, flights, unseen_products
-from benchmarks.product_batches import ADULT, CPS, FIGURES, LOANS, REAL, SMALL, prefix_tables
+from benchmarks.product_batches import (
+    ADULT,
+    CPS,
+    FIGURES,
+    LOANS,
+    REAL,
+    SMALL,
+    affine_batch,
+    prefix_tables,
+)
 from lrm.maps.products.batch import ProductBatch, cross_tabs, sum_batch
 from lrm.maps.products.map import ProductMap
 
@@ -81,23 +90,6 @@ def _cps_income() -> ProductBatch:
     return sum_batch(CPS, terms)
 
 
-def _affine(attributes: int, values: int = 10) -> ProductBatch:
-    """One term per condition: a sum over the values of x of the matching values of y."""
-    y = np.arange(values)
-    terms = []
-    for i, j in itertools.combinations(range(attributes), 2):
-        conditions = [[x + y <= c for x in range(values)] for c in range(2 * values - 1)]
-        conditions += [[abs(x - y) <= c for x in range(values)] for c in range(values)]
-        for rows in conditions:
-            summands = []
-            for x, matching in enumerate(rows):
-                factors: list[object] = ["total"] * attributes
-                factors[i], factors[j] = np.eye(values)[[x]], matching[None].astype(float)
-                summands += [(1.0, factors)] if matching.any() else []
-            terms.append(summands)
-    return sum_batch([values] * attributes, terms)
-
-
 def _names(kind: str) -> list[str]:
     if kind == "scale":
         return [f"{d} attributes of {n} values" for d, n in SCALE]
@@ -121,7 +113,7 @@ def _batch(kind: str, name: str) -> tuple[ProductBatch, float]:
         return _cps_income(), CPS_FIGURE
     if kind == "affine":
         d, figure = list(AFFINE.items())[_names("affine").index(name)]
-        return _affine(d), figure
+        return affine_batch(d), figure
     sizes, prefixes, orders, figure = GAUSSIAN[name]
     return prefix_tables(sizes, orders, prefixes), figure
 
