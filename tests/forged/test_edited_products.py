@@ -45,7 +45,20 @@ MIXED = sum_batch(
 """Conditions on the sum of two attributes, whose residuals are mixed."""
 
 
-@pytest.fixture(scope="module", params=["tree", "gaussian", "dropped", "tables", "mixed"])
+TOTALS = ["total", "total"]
+JOINT = sum_batch(
+    [24, 3, 24, 1, 10**4],
+    [
+        [(1, [np.eye(24)[[x]], "total", [np.arange(24) < x], *TOTALS]) for x in range(1, 24)],
+        [(1, [np.eye(24)[[x]], "identity", [np.arange(24) <= x], *TOTALS]) for x in range(24)],
+        [(1, ["total", "identity", "prefix", *TOTALS])],
+        [(1, ["identity", *["total"] * 4])],
+    ],
+)
+"""Conditions on two attributes together, whose combinations are in classes, beside tables."""
+
+
+@pytest.fixture(scope="module", params=["tree", "gaussian", "dropped", "tables", "mixed", "joint"])
 def saved(request, tmp_path_factory):
     """A plan of each kind as a file."""
     terms = DROPPED if request.param == "dropped" else TERMS
@@ -55,6 +68,9 @@ def saved(request, tmp_path_factory):
     elif request.param == "mixed":
         plan = lrm.plan(lrm.Workload(ProductMap(MIXED)), noise="gaussian", effort="quick")
         assert plan.measured.groups[0].mixes
+    elif request.param == "joint":
+        plan = lrm.plan(lrm.Workload(ProductMap(JOINT)), effort="quick")
+        assert plan.measured.groups[-1].axes[0].size == 3
     elif request.param == "tree":
         plan = lrm.plan(families.products(SIZES, terms), "hierarchical")
     else:
@@ -89,19 +105,19 @@ class Pieces:
                 "bases": [],
             }
             labels = dict(zip(group["labels"], found["labels"], strict=True))
+            merged = [
+                int(arrays["measured"][labels[i]].max()) + 1 if i in labels else n
+                for i, n in enumerate(sizes)
+            ]
+            values = [math.prod(merged[i] for i in axis) for axis in group["axes"]]
+            found["classes"] = {k: piece(values[k]) for k in group.get("classes", ())}
+            for k, place in found["classes"].items():
+                values[k] = int(arrays["measured"][place].max()) + 1
             for k, rows in group["bases"]:
-                size = math.prod(
-                    int(arrays["measured"][labels[i]].max()) + 1 if i in labels else sizes[i]
-                    for i in group["axes"][k]
-                )
-                found["bases"].append((piece(size), piece(rows * size)))
+                found["bases"].append((piece(values[k]), piece(rows * values[k])))
             lengths = arrays["measured"][found["lengths"]]
             members = np.split(arrays["measured"][found["members"]], np.cumsum(lengths)[:-1])
-            heights = [
-                int(arrays["measured"][labels[i]].max()) + 1 if i in labels else sizes[i]
-                for (i, *_) in group["axes"]
-            ]
-            heights = {**dict(enumerate(heights)), **dict(group["bases"])}
+            heights = {**dict(enumerate(values)), **dict(group["bases"])}
             found["mixes"] = [
                 piece(rows * math.prod(heights[k] for k in members[b].tolist()))
                 for b, rows in group.get("mixes", ())
@@ -281,6 +297,31 @@ def test_mixes_that_do_not_fit(saved, tmp_path, monkeypatch, mixes):
     def change(pieces, facts):
         del pieces
         facts["measured"]["groups"][0]["mixes"] = mixes
+
+    assert tried(saved, tmp_path, monkeypatch, change)
+
+
+@pytest.mark.parametrize("saved", ["joint"], indirect=True)
+@pytest.mark.parametrize("label", [-(2**63), -2, -1, 0, 1, 2, 3, 4, 2**63 - 1])
+def test_other_classes(saved, tmp_path, monkeypatch, label):
+    """A combination in another class is one that queries distinguish from it."""
+
+    def change(pieces, facts):
+        del facts
+        (place,) = pieces.places[-1]["classes"].values()
+        entry = place.start + 24 * 5 + 3
+        pieces.integers[entry] = label if label != pieces.integers[entry] else (label + 1) % 3
+
+    # A class of its own is as good.
+    assert tried(saved, tmp_path, monkeypatch, change, may_load=label == 3) or label == 3
+
+
+@pytest.mark.parametrize("saved", ["joint"], indirect=True)
+@pytest.mark.parametrize("classes", [None, {}, [], [1], [0, 1], [0, 0], [-1], [2], [0.0], [2**63]])
+def test_classes_of_other_axes(saved, tmp_path, monkeypatch, classes):
+    def change(pieces, facts):
+        del pieces
+        facts["measured"]["groups"][-1]["classes"] = classes
 
     assert tried(saved, tmp_path, monkeypatch, change)
 

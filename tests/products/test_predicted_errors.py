@@ -43,8 +43,26 @@ BATCHES["mixed"] = lrm.Workload(
         sum_batch(
             [6, 6, 1 << 17],
             [
-                [(1, [np.eye(6)[[x]], [x + np.arange(6) <= c], "total"]) for x in range(c + 1)]
-                for c in range(6)
+                [
+                    (1, [np.eye(6)[[x]], [x + np.arange(6) <= c], "total"])
+                    for x in range(min(c + 1, 6))
+                ]
+                for c in range(10)
+            ],
+        )
+    )
+)
+BATCHES["joint"] = lrm.Workload(
+    ProductMap(
+        sum_batch(
+            [30, 4, 30, 1 << 12],
+            [
+                [(1, ["identity", *["total"] * 3])],
+                [(1, ["total", "identity", "identity", "total"])],
+                [
+                    (1, [np.eye(30)[[x]], "identity", [np.arange(30) < x], "total"])
+                    for x in range(1, 30)
+                ],
             ],
         )
     )
@@ -62,6 +80,8 @@ def plan(request):
     folds = {sign for group in made.measured.groups for sign in group.folds}
     mixed = any(group.mixes for group in made.measured.groups)
     assert mixed == (batch == "mixed" and noise == "gaussian")
+    classes = [axis.classes for group in made.measured.groups for axis in group.axes]
+    assert batch != "joint" or any(one is not None for one in classes)
     assert folds == ({0, -1} if batch == "folded" and noise == "laplace" else {0})
     return made
 

@@ -166,7 +166,7 @@ class MeasuredGroup:
     @property
     def cell_counts(self) -> list[int]:
         """Number of entries of each set's tabulation."""
-        return self._products([axis.size for axis in self.axes])
+        return self._products([axis.combinations for axis in self.axes])
 
     def norms(self, power: int) -> list[int]:
         """The most that a record moves ``Σ|measurement|^power`` of each set by."""
@@ -210,8 +210,10 @@ class MeasuredGroup:
     def measure(self, entries: NDArray[np.generic], b: int) -> NDArray[np.generic]:
         """The measurements of set b from its tabulation, in the integers of ``entries``."""
         members = self.sets[b]
-        table = entries.reshape([self.axes[k].size for k in members])
+        table = entries.reshape([self.axes[k].combinations for k in members])
         for place, k in enumerate(members):
+            if self.axes[k].classes is not None:
+                table = along(table, place, self.axes[k].by_class)
             table = along(table, place, self.bases[k].apply)
         if self.folds[b]:
             table = fold(table, self.mirrored(members), self.folds[b])
@@ -278,7 +280,9 @@ class MeasuredGroup:
         seal.update(self.terms.tobytes())
         for axis, basis in zip(self.axes, self.product_bases, strict=True):
             seal.update(json.dumps(axis.attributes).encode())
-            arrays = [*axis.labels, *(array for _, array in sorted(basis.contents().items()))]
+            classes = [] if axis.classes is None else [axis.classes]
+            contents = [array for _, array in sorted(basis.contents().items())]
+            arrays = [*axis.labels, *classes, *contents]
             for array in arrays:
                 seal.update(str(array.shape).encode() + np.ascontiguousarray(array).tobytes())
         for b, mix in sorted(self.mixes.items()):

@@ -159,8 +159,8 @@ class Measured:
             raise WorkloadError(f"bits must be between 0 and {CARRIER_BITS}, not {self.bits}")
         for group in self.groups:
             group.check_covers(self.sizes)
-        if self.combined and (len(self.groups) != 2 or self.residual):
-            raise WorkloadError("two groups of marginals can be combined, and no others")
+        if self.combined:
+            self._check_combined()
         if (self.combined or self.residual) and any(any(group.folds) for group in self.groups):
             raise WorkloadError("residuals and tables of combined groups cannot be folded")
         if not self.residual and any(group.mixes for group in self.groups):
@@ -176,6 +176,12 @@ class Measured:
             raise WorkloadError("one record alone could move a measurement beyond 62 bits")
         if self.body is not None or self.replaced:
             self._check_body(self.body)
+
+    def _check_combined(self) -> None:
+        if len(self.groups) != 2 or self.residual:
+            raise WorkloadError("two groups of marginals can be combined, and no others")
+        if any(axis.classes is not None for group in self.groups for axis in group.axes):
+            raise WorkloadError("groups with classes of combinations cannot be combined")
 
     def _check_body(self, body: Body | None) -> None:
         """Refuse a body that does not hold what a record of every cell moves: exact."""

@@ -7,6 +7,8 @@ limits, digest) is computed again. So are bodies of shaped noise.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,7 +42,8 @@ SHAPED = (*CELLS, "body")
 TABLES = ("kind", "bits", "tables", "body")
 PRODUCTS = ("kind", "bits", "residual", "combined", "groups")
 GROUP = ("axes", "terms", "sets", "members", "labels", "bases")
-MIXED_GROUP = (*GROUP, "mixes")
+FURTHER = ("classes", "mixes")
+"""What few groups have."""
 
 
 MOST_GROUPS = 1 << 16
@@ -153,6 +156,8 @@ def _pack_group(group: MeasuredGroup, pieces: list[Integers]) -> dict[str, Any]:
             if not np.array_equal(marks, np.arange(len(marks))):
                 labels.append(i)
                 pieces.append(marks)
+    classes = [(k, axis.classes) for k, axis in enumerate(group.axes) if axis.classes is not None]
+    pieces += [marks for _, marks in classes]
     bases = []
     for k, basis in enumerate(group.product_bases):
         contents = basis.contents()
@@ -161,7 +166,8 @@ def _pack_group(group: MeasuredGroup, pieces: list[Integers]) -> dict[str, Any]:
             pieces += [array for _, array in sorted(contents.items())]
     mixes = sorted(group.mixes.items())
     pieces += [mix for _, mix in mixes]
-    facts = {"mixes": [[b, len(mix)] for b, mix in mixes]} if mixes else {}
+    further: dict[str, Any] = {"classes": [k for k, _ in classes]} if classes else {}
+    further |= {"mixes": [[b, len(mix)] for b, mix in mixes]} if mixes else {}
     return {
         "axes": [list(axis.attributes) for axis in group.axes],
         "terms": len(group.terms),
@@ -169,7 +175,7 @@ def _pack_group(group: MeasuredGroup, pieces: list[Integers]) -> dict[str, Any]:
         "members": len(members),
         "labels": labels,
         "bases": bases,
-        **facts,
+        **further,
     }
 
 
@@ -220,17 +226,21 @@ def _unpack_products(facts: Facts, arrays: Arrays, queries: ProductMap | None) -
 def _unpack_group(
     values: Any, pieces: _Pieces, sizes: tuple[int, ...], *, residual: bool
 ) -> MeasuredGroup:
-    mixed = isinstance(values, dict) and "mixes" in values
-    facts = Facts(values, MIXED_GROUP if mixed else GROUP, "a group")
+    further = [name for name in FURTHER if isinstance(values, dict) and name in values]
+    facts = Facts(values, (*GROUP, *further), "a group")
     terms = pieces.take(facts.integer("terms", 0, MOST_INTEGERS))
     sets, factors, folds = _sets(facts, pieces)
     axes = _axes(facts, pieces, sizes)
+    if "classes" in further:
+        axes = _with_classes(axes, facts.integers("classes", 0, len(axes) - 1), pieces)
     heights = _heights(facts.any("bases"), "bases", len(axes))
     bases = tuple(
         _basis(axis.size, heights.get(k), pieces, residual=residual) for k, axis in enumerate(axes)
     )
     mixes = {}
-    for b, rows in _heights(facts.any("mixes") if mixed else [], "mixes", len(sets)).items():
+    for b, rows in _heights(
+        facts.any("mixes") if "mixes" in further else [], "mixes", len(sets)
+    ).items():
         # The axes of a set are checked with its group; a product may be of any size.
         if not all(0 <= k < len(axes) for k in sets[b]):
             raise FileFormatError("a set must consist of axes of its group")
@@ -273,6 +283,17 @@ def _axes(facts: Facts, pieces: _Pieces, sizes: tuple[int, ...]) -> tuple[Axis, 
     labels = {i: pieces.take(sizes[i]) if i in merged else np.arange(sizes[i]) for i in flat}
     return tuple(
         Axis(tuple(axis_members), tuple(labels[i] for i in axis_members)) for axis_members in listed
+    )
+
+
+def _with_classes(
+    axes: tuple[Axis, ...], classed: Sequence[int], pieces: _Pieces
+) -> tuple[Axis, ...]:
+    if list(classed) != sorted(set(classed)):
+        raise FileFormatError("'classes' of a group must be axes, each once and in order")
+    return tuple(
+        replace(axis, classes=pieces.take(axis.combinations)) if k in classed else axis
+        for k, axis in enumerate(axes)
     )
 
 

@@ -50,7 +50,7 @@ def bases(draw, size, residual):
 
 @st.composite
 def strategies(draw):
-    """Random groups over a small product: merged, dropped and fused, both kinds of bases."""
+    """Random groups over a small product: merged, dropped, fused, in classes; both bases."""
     sizes = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
     residual = draw(st.booleans())
     groups = []
@@ -59,6 +59,9 @@ def strategies(draw):
         cut = draw(st.integers(1, len(sizes)))
         members = [tuple(order[:cut]), *((i,) for i in order[cut:])]
         axes = tuple(Axis(one, tuple(draw(labels(sizes[i])) for i in one)) for one in members)
+        if draw(st.booleans()):
+            classes = np.maximum(draw(labels(axes[0].combinations)), 0)
+            axes = (replace(axes[0], classes=classes), *axes[1:])
         own = tuple(draw(bases(axis.size, residual)) for axis in axes)
         every = [tuple(k for k in range(len(axes)) if n >> k & 1) for n in range(1 << len(axes))]
         ways = [
@@ -80,6 +83,7 @@ def strategies(draw):
         groups.append(MeasuredGroup(terms, axes, own, sets, factors, folds, mixes))
     combined = not residual and len(groups) == 2 and draw(st.booleans())
     assume(not (combined and any(any(group.folds) for group in groups)))
+    assume(not (combined and any(group.axes[0].classes is not None for group in groups)))
     # Residuals of axes with one value alone measure nothing.
     assume(any(any(group.norms(1)) for group in groups))
     # One record beyond 62 bits is refused, which is tested by itself.

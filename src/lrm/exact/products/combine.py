@@ -396,7 +396,10 @@ def find_combination(
     batch: ProductBatch, strategy: ProductStrategy, clock: Clock = UNLIMITED
 ) -> Combination | None:
     """The combination of a strategy of two groups; None without any, or where it is too large."""
-    if len(strategy.groups) != 2 or any(group.marginals.folds.any() for group in strategy.groups):
+    if len(strategy.groups) != 2 or any(
+        group.marginals.folds.any() or any(axis.classes is not None for axis in group.axes)
+        for group in strategy.groups
+    ):
         return None
     try:
         combination = Combination(batch, strategy, clock)

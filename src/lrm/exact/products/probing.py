@@ -10,6 +10,7 @@ import numpy as np
 
 from lrm.errors import WorkloadError
 from lrm.exact.products.answers import Lattice
+from lrm.exact.products.strategy import on_axes
 from lrm.maps.kron import kronecker
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.products.batch import ProductBatch
@@ -44,7 +45,7 @@ def check_support(batch: ProductBatch) -> None:
 def check_group(batch: ProductBatch, group: MeasuredGroup) -> None:
     """Refuse merged values that some term distinguishes, or dropped ones that it counts.
 
-    Looks at every factor once, so that no term is left out.
+    Looks at every factor once, so that no term is left out. Classes are checked with the terms.
     """
     group_batch = batch.take(group.terms)
     for axis in group.axes:
@@ -55,6 +56,8 @@ def check_group(batch: ProductBatch, group: MeasuredGroup) -> None:
                         "the strategy merges values that its own queries distinguish, or drops "
                         "values that they count"
                     )
+    if any(axis.classes is not None for axis in group.axes):
+        on_axes(group_batch, group.axes)
 
 
 def largest_error(reconstruction: ProductReconstruction) -> float:
@@ -85,7 +88,7 @@ def largest_error(reconstruction: ProductReconstruction) -> float:
 
 
 def _merged(group: MeasuredGroup, x: Sequence[Floats]) -> list[Floats]:
-    """The vectors of a table over the merged values of each axis of a group."""
+    """The vectors of a table over the combinations of merged values of each axis of a group."""
     merged = []
     for axis in group.axes:
         vector: Floats = np.ones(1)
@@ -109,7 +112,7 @@ def _axes_error(
     """The largest error of a product of factors, from those of each axis and mixed set."""
     errors, images = np.zeros(len(table)), []
     for k, (integers, basis) in enumerate(zip(group.product_bases, lattice.bases, strict=True)):
-        vector = table[k][:, None]
+        vector = group.axes[k].by_class(table[k][:, None]).astype(np.float64)
         images.append(integers.apply(vector).astype(np.float64) / integers.scale)
         back = basis.projector_times(basis.transpose_times(images[k]))
         back += basis.h[:, None] * (vector.sum() / basis.kappa)

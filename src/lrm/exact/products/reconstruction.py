@@ -21,7 +21,7 @@ from lrm.exact.products.pieces import Piece, joined, pieces_of, row_ranges
 from lrm.exact.products.probing import check_group, check_support, largest_error
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.row_weights import WeightClasses, add_term_rows, term_sets
-from lrm.exact.products.strategy import Group, ProductStrategy, on_axes
+from lrm.exact.products.strategy import Group, ProductStrategy, answerable_terms, on_axes
 from lrm.exact.products.subsets import masks_of
 from lrm.exact.reconstruction import EXPLICIT_ENTRIES, Answering, Reconstruction, RowWeights
 from lrm.maps.linear import Floats, Integers
@@ -190,6 +190,8 @@ class ProductReconstruction(Reconstruction):
     def _group_norm(self, g: int, batch: ProductBatch | None = None) -> float:
         """``Σ_A v_A/λ_A`` of a group's own terms."""
         group, lattice = self.measured.groups[g], self.lattices[g]
+        if not len(group.terms):  # of other queries than those of the plan
+            return 0.0
         axes_batch = self.reduced[g]
         if batch is not None:
             axes_batch = replace(axes_batch, weights=batch.weights[group.terms])
@@ -343,11 +345,7 @@ def _width(places: Places) -> int:
 def _term_errors(batch: ProductBatch, group: MeasuredGroup, lattice: Lattice) -> Floats:
     """The error of each term from one group; infinite where it cannot answer."""
     errors = np.full(batch.terms, math.inf)
-    kept = [
-        term
-        for term in range(batch.terms)
-        if all(axis.answers(f) for _, f in batch.summands(term) for axis in group.axes)
-    ]
+    kept = answerable_terms(batch, group.axes)
     reduced = on_axes(batch.take(kept), group.axes)
     for number, term in enumerate(kept):
         with contextlib.suppress(UnsupportedQuery):

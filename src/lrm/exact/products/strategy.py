@@ -5,6 +5,7 @@ See ``docs/explanation/products.md``.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,11 +18,22 @@ from lrm.errors import WorkloadError
 from lrm.exact.products.marginals import Marginals
 from lrm.maps.kron import kron, kronecker
 from lrm.maps.linear import Floats, Integers, LinearMap
-from lrm.maps.products.batch import ProductBatch
+from lrm.maps.matrices import DenseMap
+from lrm.maps.products.batch import FactorNumbers, ProductBatch
+from lrm.maps.products.values import KnownMerges, distinct_values, merge_values
 from lrm.maps.words import Total
 
 MOST_VALUES = 1 << 27
 """Merged values of an axis: 1 GiB of counts."""
+
+MOST_CLASSED = 1 << 16
+"""Combinations of values that may be in classes."""
+
+FEWER_CLASSES = 4
+"""How many times fewer classes there must be than combinations."""
+
+MOST_CLASSED_ENTRIES = 1 << 24
+"""Queries times combinations that are written out to see which combinations are alike."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,22 +42,30 @@ class Axis:
 
     ``labels[k]`` gives every value of attribute ``attributes[k]`` its merged value, or −1 where
     no query of the group counts it; the values of the axis are the combinations, in C order.
+    For conditions on several attributes together, such as ``x > y``, ``classes`` gives every
+    combination its class; the classes are then the values of the axis.
     """
 
     attributes: tuple[int, ...]
     labels: tuple[Integers, ...]
+    classes: Integers | None = None
 
     def __post_init__(self) -> None:
         for marks in self.labels:
-            if marks.ndim != 1 or not len(marks) or not -1 <= marks.min() <= marks.max():
-                raise WorkloadError("an axis needs one label per value, each at least -1")
-            count = int(marks.max()) + 1
-            if count > len(marks) or len(np.unique(marks[marks >= 0])) != count:
-                raise WorkloadError("labels of merged values must be consecutive numbers from 0")
-        if not 1 <= self.size <= MOST_VALUES:
+            _check_labels(marks)
+        if not 1 <= self.combinations <= MOST_VALUES:
             raise WorkloadError(
-                f"an axis must have between 1 and {MOST_VALUES:,} merged values, not {self.size:,}"
+                f"an axis must have between 1 and {MOST_VALUES:,} merged values, not "
+                f"{self.combinations:,}"
             )
+        if self.classes is not None:
+            _check_labels(self.classes)
+            full = len(self.classes) == self.combinations <= MOST_CLASSED
+            # A tabulation without this axis would count what a class of -1 drops.
+            if not full or self.classes.min() < 0:
+                raise WorkloadError(
+                    f"an axis needs a class for each of at most {MOST_CLASSED:,} combinations"
+                )
 
     @cached_property
     def merged_sizes(self) -> tuple[int, ...]:
@@ -53,9 +73,22 @@ class Axis:
         return tuple(int(marks.max(initial=-1)) + 1 for marks in self.labels)
 
     @property
+    def combinations(self) -> int:
+        """Number of combinations of merged values: what is counted for the axis."""
+        return math.prod(self.merged_sizes)
+
+    @cached_property
     def size(self) -> int:
         """Number of values of the axis."""
-        return math.prod(self.merged_sizes)
+        return self.combinations if self.classes is None else int(self.classes.max()) + 1
+
+    def by_class(self, table: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Columns of one entry per combination as columns of one per value of the axis: sums."""
+        if self.classes is None:
+            return table
+        sums = np.zeros((self.size, *table.shape[1:]), dtype=table.dtype)
+        np.add.at(sums, self.classes, table)
+        return sums
 
     def factor(self, factors: Sequence[LinearMap]) -> LinearMap:
         """The factor on this axis of a product with ``factors`` on the original attributes."""
@@ -64,10 +97,6 @@ class Axis:
             for i, marks, size in zip(self.attributes, self.labels, self.merged_sizes, strict=True)
         ]
         return kron(merged)
-
-    def answers(self, factors: Sequence[LinearMap]) -> bool:
-        """Whether the factors are constant on merged values and zero on dropped ones."""
-        return all(self.keeps(place, factors[i]) for place, i in enumerate(self.attributes))
 
     def keeps(self, place: int, factor: LinearMap) -> bool:
         """Whether a factor of one attribute is constant on merged values, zero on dropped ones."""
@@ -82,6 +111,14 @@ class Axis:
             return False
         columns = factor.merged_columns(marks, size).dense()
         return np.array_equal(columns[:, marks[is_counted]], rows[:, is_counted])
+
+
+def _check_labels(marks: Integers) -> None:
+    if marks.ndim != 1 or not len(marks) or not -1 <= marks.min() <= marks.max():
+        raise WorkloadError("an axis needs one label per value, each at least -1")
+    count = int(marks.max()) + 1
+    if count > len(marks) or len(np.unique(marks[marks >= 0])) != count:
+        raise WorkloadError("labels of merged values must be consecutive numbers from 0")
 
 
 def axes_of(labels: Sequence[Integers]) -> tuple[Axis, ...]:
@@ -109,7 +146,146 @@ class Group:
 
 
 def on_axes(batch: ProductBatch, axes: Sequence[Axis]) -> ProductBatch:
-    """The terms of a batch over the values of ``axes``."""
+    """The terms of a batch over the values of ``axes``.
+
+    A `WorkloadError` where a term distinguishes combinations of one class.
+    """
+    batch = _on_combinations(batch, axes)
+    for k, axis in enumerate(axes):
+        if axis.classes is not None:
+            batch = _on_classes(batch, k, axis)
+    return batch
+
+
+def answerable_terms(batch: ProductBatch, axes: Sequence[Axis]) -> list[int]:
+    """The terms that are constant on merged values and on classes, and zero on dropped values."""
+    kept = [
+        term
+        for term in range(batch.terms)
+        if all(
+            axis.keeps(place, factors[i])
+            for _, factors in batch.summands(term)
+            for axis in axes
+            for place, i in enumerate(axis.attributes)
+        )
+    ]
+    if all(axis.classes is None for axis in axes):
+        return kept
+    answerable = []
+    for term in kept:
+        with contextlib.suppress(WorkloadError):
+            on_axes(batch.take([term]), axes)
+            answerable.append(term)
+    return answerable
+
+
+def _on_classes(batch: ProductBatch, k: int, axis: Axis) -> ProductBatch:
+    """The terms of a batch over combinations, with classes in place of those of axis k.
+
+    Products that agree on all other axes are added up first: it is their sum that has the same
+    weight on all combinations of a class.
+    """
+    assert axis.classes is not None  # noqa: S101 - by the caller
+    numbers = FactorNumbers(
+        [Total(axis.size)] if i == k else choices for i, choices in enumerate(batch.factors)
+    )
+    choice, term_of = [], []
+    for (term, other), rows in _sums_along(batch, k).items():
+        merged = DenseMap(rows).merged_columns(axis.classes, axis.size)
+        if np.any(merged.dense()[:, axis.classes] != rows):
+            raise WorkloadError("an axis has one class for combinations that queries distinguish")
+        choice.append([*other[:k], numbers.number(k, merged), *other[k + 1 :]])
+        term_of.append(term)
+    return ProductBatch(
+        numbers.factors,
+        np.array(choice, dtype=np.int32).reshape(len(choice), len(batch.factors)),
+        np.ones(len(choice)),
+        np.array(term_of, dtype=np.int64),
+        batch.weights,
+    )
+
+
+def _sums_along(batch: ProductBatch, k: int) -> dict[tuple[int, tuple[int, ...]], Floats]:
+    """By term and choices of the other axes: the sum of its products along axis k, over values."""
+    sums: dict[tuple[int, tuple[int, ...]], Floats] = {}
+    entries = 0
+    for s, (term, choice) in enumerate(zip(batch.term_of.tolist(), batch.choice, strict=True)):
+        factor = batch.factors[k][choice[k]]
+        other = tuple(0 if i == k else f for i, f in enumerate(choice.tolist()))
+        if (term, other) not in sums:
+            entries += math.prod(factor.shape)
+            if entries > MOST_CLASSED_ENTRIES:
+                raise WorkloadError(
+                    f"the queries of an axis with classes have more than {MOST_CLASSED_ENTRIES:,} "
+                    "entries"
+                )
+            sums[term, other] = np.zeros(factor.shape)
+        sums[term, other] += float(batch.coefficients[s]) * factor.dense()
+    return sums
+
+
+def merged_axes(
+    batch: ProductBatch, known: KnownMerges | None = None
+) -> tuple[tuple[Axis, ...], ProductBatch]:
+    """Axes on which the terms of a batch have no two values alike, and the terms over these.
+
+    Attributes on which the products of one term differ are one axis, whose classes are what the
+    terms distinguish: that x > y has two of them, for any number of values. Only where there are
+    far fewer classes than combinations.
+    """
+    reduction = merge_values(batch, known)
+    axes = axes_of(reduction.labels)
+    together = [] if batch.simple else _fusible(reduction.batch)
+    if not together:
+        return axes, reduction.batch
+    axis = Axis(tuple(together), tuple(reduction.labels[i] for i in together))
+    fused = (
+        *axes[: together[0]],
+        axis,
+        *(axes[i] for i in range(together[0] + 1, len(axes)) if i not in together),
+    )
+    try:
+        sums = _sums_along(_on_combinations(batch, fused), together[0])
+    except WorkloadError:
+        return axes, reduction.batch
+    # With a total, no combination is dropped.
+    classes, count = distinct_values([Total(axis.combinations), *map(DenseMap, sums.values())])
+    if count * FEWER_CLASSES > axis.combinations:
+        return axes, reduction.batch
+    joint = replace(axis, classes=classes)
+    fused = tuple(joint if one is axis else one for one in fused)
+    return fused, on_axes(batch, fused)
+
+
+def mixed_attributes(batch: ProductBatch) -> NDArray[np.bool_]:
+    """On which attributes the products of each term differ (terms x attributes)."""
+    _, first = np.unique(batch.term_of, return_index=True)
+    mixed = np.zeros((batch.terms, len(batch.factors)), dtype=bool)
+    np.logical_or.at(mixed, batch.term_of, batch.choice != batch.choice[first][batch.term_of])
+    return mixed
+
+
+def _fusible(batch: ProductBatch) -> list[int]:
+    """Attributes on which products of one term differ; [] where they cannot be one axis.
+
+    Answers are in the order of the attributes, so what one of them passes on its way to the first
+    must have one query, or it itself.
+    """
+    together = np.flatnonzero(mixed_attributes(batch).any(axis=0)).tolist()
+    if len(together) < 2 or math.prod(batch.sizes[i] for i in together) > MOST_CLASSED:
+        return []
+    several = np.zeros(batch.choice.shape, dtype=bool)
+    for i, choices in enumerate(batch.factors):
+        several[:, i] = np.array([len(factor) > 1 for factor in choices])[batch.choice[:, i]]
+    for i in together[1:]:
+        passed = [j for j in range(together[0], i) if j not in together]
+        if np.any(several[:, [i]] & several[:, passed]):
+            return []
+    return together
+
+
+def _on_combinations(batch: ProductBatch, axes: Sequence[Axis]) -> ProductBatch:
+    """The terms of a batch over the combinations of merged values of ``axes``."""
     choice, factors = batch.choice, []
     if [axis.attributes for axis in axes] != [(i,) for i in range(len(batch.factors))]:
         choice = np.zeros((len(batch.choice), len(axes)), dtype=np.int32)
@@ -117,7 +293,7 @@ def on_axes(batch: ProductBatch, axes: Sequence[Axis]) -> ProductBatch:
         members = list(axis.attributes)
         rows, combos, place = _combinations(batch, members)
         numbers = np.zeros(len(combos), dtype=np.int32)
-        axis_factors: list[LinearMap] = [Total(axis.size)]
+        axis_factors: list[LinearMap] = [Total(axis.combinations)]
         for number, combo in enumerate(combos):
             combo_factors: list[LinearMap] = [batch.factors[0][0]] * len(batch.factors)
             for i, f in zip(members, combo, strict=True):
@@ -154,15 +330,22 @@ def over_cells(rows: Floats, axes: Sequence[Axis], sizes: Sequence[int]) -> Floa
     selectors: list[Floats] = []
     order: list[int] = []
     for axis in axes:
-        for marks, size in zip(axis.labels, axis.merged_sizes, strict=True):
-            pick = np.zeros((size, len(marks)))
-            counted = np.flatnonzero(marks >= 0)
-            pick[marks[counted], counted] = 1.0
-            selectors.append(pick)
+        picks = [_selector(*pair) for pair in zip(axis.labels, axis.merged_sizes, strict=True)]
+        if axis.classes is not None:
+            picks = [_selector(axis.classes, axis.size) @ kronecker(picks)]
+        selectors += picks
         order.extend(axis.attributes)
     cells = (rows @ kronecker(selectors)).reshape(len(rows), *[sizes[i] for i in order])
     cells = np.moveaxis(cells, range(1, len(order) + 1), [1 + i for i in order])
     return np.asarray(cells.reshape(len(rows), -1))
+
+
+def _selector(marks: Integers, size: int) -> Floats:
+    """Labels as a matrix of zeros and ones: labels x values."""
+    selected = np.zeros((size, len(marks)))
+    counted = np.flatnonzero(marks >= 0)
+    selected[marks[counted], counted] = 1.0
+    return selected
 
 
 def group_weights(errors: Sequence[float]) -> tuple[float, Floats]:

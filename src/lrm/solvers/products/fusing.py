@@ -43,6 +43,8 @@ def fuse_axes(
     batch: ProductBatch, group: Group, effort: Effort, rng: np.random.Generator, clock: Clock
 ) -> Group:
     """A group of single attributes with some of them fused, where that has less error."""
+    if any(axis.classes is not None for axis in group.axes):
+        return group
     group_batch = batch.take(group.terms)
     fusing = _Fusing(group_batch, effort, rng, clock)
     differing, best = group, group
@@ -63,8 +65,10 @@ def fuse_long_axes(
 ) -> Group:
     """Fuse axes of thousands of combinations, through Grams that are not written out."""
     group_batch = batch.take(group.terms)
-    if not group_batch.simple or any(
-        _queries(group_batch, axis) > MOST_QUERIES for axis in group.axes
+    if (
+        not group_batch.simple
+        or any(axis.classes is not None for axis in group.axes)
+        or any(_queries(group_batch, axis) > MOST_QUERIES for axis in group.axes)
     ):
         return group
     fusing = _Fusing(group_batch, effort, rng, clock.part(settings.LONG_FUSED_SECONDS[effort]))

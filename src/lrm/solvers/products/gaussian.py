@@ -35,16 +35,15 @@ from lrm.errors import StopSolver
 from lrm.exact.products.parts import OwnRows, PartGrams, centring
 from lrm.exact.products.quadratic import DENSE_VALUES, PairGram, Quadratic
 from lrm.exact.products.residuals import GaussianGroups, GaussianStrategy, GramBasis
-from lrm.exact.products.strategy import axes_of
+from lrm.exact.products.strategy import merged_axes
 from lrm.exact.products.subsets import members_of, sums_over, tuples_of
 from lrm.exact.products.trees import is_tractable, level_spreads
 from lrm.maps.kron import kronecker
 from lrm.maps.linear import TINY, Floats, Integers
 from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.values import merge_values
 from lrm.solvers import settings
 from lrm.solvers.gaussian import optimise_gaussian
-from lrm.solvers.products.grouping import group_terms
+from lrm.solvers.products.grouping import group_terms, joint_terms
 
 Subset = tuple[int, ...]
 
@@ -174,8 +173,8 @@ def optimise_gaussian_products(
     >>> bool(found.error == found.bound)
     True
     """
-    reduced = merge_values(batch)
-    quadratic = Quadratic(reduced.batch)
+    axes, reduced = merged_axes(batch)
+    quadratic = Quadratic(reduced)
     needy = [
         i
         for i, n in enumerate(quadratic.sizes)
@@ -192,19 +191,19 @@ def optimise_gaussian_products(
         bases = optimised
     empty = np.zeros(0)
     start = GaussianStrategy(
-        axes_of(reduced.labels), tuple(bases), quadratic.index.masks[:0], empty, 0.0, float(optimal)
+        axes, tuple(bases), quadratic.index.masks[:0], empty, 0.0, float(optimal)
     )
     v = residual_demands(quadratic, start)
-    if not reduced.batch.simple and not optimal:
+    if not reduced.simple and not optimal:
         roots = np.sqrt(v * _spread(quadratic, bases))
         nulls = {i: u for i in needy if (u := whole_null(bases[i].h)) is not None}
         start = replace(start, nulls=nulls)
         own_rows = find_own_rows(
-            PartGrams(reduced.batch, start.centres), _subsets(quadratic), roots, clock
+            PartGrams(reduced, start.centres), _subsets(quadratic), roots, clock
         )
         mixed = {i for subset in own_rows for i in subset}
         start = replace(start, own=own_rows, nulls={i: nulls[i] for i in mixed & nulls.keys()})
-        v = residual_demands(quadratic, start, reduced.batch)
+        v = residual_demands(quadratic, start, reduced)
     return residual_strategy(quadratic, start, v)
 
 
@@ -258,10 +257,21 @@ def optimise_gaussian_groups(
     ``statements`` are the terms of each, which may be kept together. Tables and totals alone gain
     nothing from groups: one is the optimum.
     """
+    joint = bool(joint_terms(batch))
+    if joint and (groups := _groups(batch, clock, statements)):
+        return groups  # all terms together would distinguish all combinations of long attributes
     single_group = optimise_gaussian_products(batch, clock=clock)
     together = GaussianGroups((np.arange(batch.terms),), (single_group,), single_group.bound)
-    if clock.must_end() or single_group.bound or single_group.own:
+    if joint or clock.must_end() or single_group.bound or single_group.own:
         return together
+    groups = _groups(batch, clock, statements)
+    return together if groups is None or together.error <= groups.error else groups
+
+
+def _groups(
+    batch: ProductBatch, clock: Clock, statements: Sequence[frozenset[int]]
+) -> GaussianGroups | None:
+    """Residual strategies for groups of terms; None where one group is as good, or time is up."""
     with contextlib.suppress(StopSolver):
         grouping = group_terms(batch, clock, _residual_root, statements)
         if grouping is not None:
@@ -270,10 +280,8 @@ def optimise_gaussian_groups(
                 optimise_gaussian_products(batch.take(part_terms), clock=clock)
                 for part_terms in terms
             )
-            return min(
-                together, GaussianGroups(terms, parts), key=lambda candidate: candidate.error
-            )
-    return together
+            return GaussianGroups(terms, parts)
+    return None
 
 
 def _residual_root(batch: ProductBatch) -> float:

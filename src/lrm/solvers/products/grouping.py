@@ -18,6 +18,7 @@ from lrm.clock import Clock, Step
 from lrm.errors import StopSolver
 from lrm.exact.products.marginals import Point
 from lrm.exact.products.quadratic import Quadratic
+from lrm.exact.products.strategy import merged_axes, mixed_attributes
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import KnownMerges, merge_values
 from lrm.solvers import settings
@@ -60,8 +61,8 @@ class Grouping:
         if terms not in self._known:
             self._clock.spend(look_work(len(terms), len(self._batch.sizes)))
             self._clock.tick(Step("products", 0))
-            reduced = merge_values(self._batch.take(sorted(terms)), self._merges)
-            self._known[terms] = self._root_of(reduced.batch)
+            _, reduced = merged_axes(self._batch.take(sorted(terms)), self._merges)
+            self._known[terms] = self._root_of(reduced)
         return self._known[terms]
 
     def without_groups(self) -> Grouping:
@@ -121,6 +122,9 @@ def group_terms(
     items = differing_terms(batch)
     coarse = len(items) > settings.MANY_ITEMS
     kinds = [_by_attributes(batch, items), statements] if coarse else [items]
+    if joint := joint_terms(batch):
+        rest = frozenset(range(batch.terms)).difference(*joint)
+        kinds.append([rest, *joint] if rest else joint)
     best, grouping = None, Grouping(batch, clock, root_of)
     for some in kinds:
         if not 1 < len(some) <= settings.MOST_ITEMS:
@@ -137,6 +141,26 @@ def group_terms(
     if best is not None and coarse:
         best.move_all(settings.MOVES)
     return best if best is not None and len(best.groups) > 1 else None
+
+
+def joint_terms(batch: ProductBatch) -> list[frozenset[int]]:
+    """Terms with conditions on several long attributes together, such as ``x > y``.
+
+    Those about the same attributes are together. Alone, they distinguish few classes of very many
+    combinations of values; with others, each combination must be measured.
+    """
+    if batch.simple:
+        return []
+    mixed = mixed_attributes(batch)
+    sizes = np.array(merge_values(batch).batch.sizes, dtype=np.float64)
+    joint = []
+    for attributes in np.unique(mixed[mixed.any(axis=1)], axis=0):
+        if float(np.prod(sizes[attributes])) > settings.OWN_CELLS:
+            terms = np.flatnonzero((mixed == attributes).all(axis=1))
+            axes, _ = merged_axes(batch.take(terms))
+            if any(axis.classes is not None for axis in axes):
+                joint.append(frozenset(terms.tolist()))
+    return joint
 
 
 def differing_terms(batch: ProductBatch) -> list[frozenset[int]]:

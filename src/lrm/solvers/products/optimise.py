@@ -16,14 +16,13 @@ from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver
 from lrm.exact.products.combine import LEAST_GAIN, find_combination
 from lrm.exact.products.quadratic import Quadratic
-from lrm.exact.products.strategy import Group, ProductStrategy, axes_of
+from lrm.exact.products.strategy import Group, ProductStrategy, merged_axes
 from lrm.maps.linear import Integers
 from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.values import merge_values
 from lrm.solvers import settings
 from lrm.solvers.products.fusing import fuse_axes, fuse_long_axes
 from lrm.solvers.products.group import EFFORTS, GroupEffort, GroupSearch
-from lrm.solvers.products.grouping import Grouping, group_terms
+from lrm.solvers.products.grouping import Grouping, group_terms, joint_terms
 from lrm.solvers.settings import Effort
 
 #: A quick look at a group, to compare splits.
@@ -101,9 +100,9 @@ class _TermSearch:
         classical: bool = False,
     ) -> None:
         self._numbers, self._rng, self._classical = np.array(sorted(terms)), rng, classical
-        self._reduced = merge_values(batch.take(self._numbers))
+        self._axes, self._reduced = merged_axes(batch.take(self._numbers))
         # Folding opposes or adds what two values of several attributes have in common.
-        self._folds = not classical and self._reduced.batch.sizes.count(2) > 1
+        self._folds = not classical and self._reduced.sizes.count(2) > 1
         self._searches: list[GroupSearch] = []
 
     def run(self, effort: Effort, clock: Clock) -> Group:
@@ -114,7 +113,7 @@ class _TermSearch:
 
     def run_once(self, effort: GroupEffort, clock: Clock) -> Group:
         """Search with some effort alone."""
-        batch = self._reduced.batch
+        batch = self._reduced
         if not self._searches and self._folds and _are_folded(batch):
             folded = Quadratic(batch, folded=True)
             self._searches, self._folds = [GroupSearch(folded, self._rng, clock, effort)], False
@@ -133,8 +132,7 @@ class _TermSearch:
                 self._searches[1].start_from(plain)
             self._searches[1].go_on(effort, clock)
         best = min(self._searches, key=lambda search: search.value)
-        axes = axes_of(self._reduced.labels)
-        return Group(self._numbers, axes, best.result(), float(np.exp(best.value)))
+        return Group(self._numbers, self._axes, best.result(), float(np.exp(best.value)))
 
 
 def _are_folded(batch: ProductBatch) -> bool:
@@ -182,24 +180,26 @@ class _Search:
     def quick(self, clock: Clock, statements: Sequence[frozenset[int]] = ()) -> None:
         """Search for one group, a split in two, and groups of terms that share little."""
         self.clock = clock
-        hopeless = False
+        hopeless, joint = False, bool(joint_terms(self.batch))
         with contextlib.suppress(StopSolver):
             # Random numbers of its own: that for one group is then that of classical marginals.
             rng = np.random.default_rng([self._seed, 1])
             grouping = group_terms(self.batch, clock, statements=statements)
             if grouping is not None:
-                full_root = grouping.root(self._everything)
-                hopeless = full_root**3 > 2.0 * grouping.whole_root**3
+                hopeless = joint
+                if not joint:
+                    full_root = grouping.root(self._everything)
+                    hopeless = full_root**3 > 2.0 * grouping.whole_root**3
                 self._add(self._solve_each(grouping.groups, rng))
         if not hopeless:
             self._add([self._solve(self._everything)])
         with contextlib.suppress(StopSolver):
-            split = self._best_split()
+            split = () if joint else self._best_split()
             if split:
                 self._add([self._solve(part) for part in split])
         for groups in self._near():
             self._fuse(groups)
-        if hopeless:
+        if hopeless and not (joint and self._found):
             everything = _TermSearch(self.batch, self._everything, self.rng)
             self._add([everything.run_once(SCOUT, clock)])
 

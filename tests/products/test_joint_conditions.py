@@ -1,0 +1,125 @@
+"""Conditions on several long attributes together, beside tables: few classes of combinations."""
+
+import numpy as np
+import pytest
+
+import lrm
+from lrm.errors import UnsupportedQuery, WorkloadError
+from lrm.exact.products.strategy import Axis, merged_axes, on_axes
+from lrm.maps.products.batch import sum_batch
+from lrm.maps.products.map import ProductMap
+
+DOMAIN = lrm.Domain(
+    [
+        lrm.Categories("ward", ["a", "b", "c"]),
+        lrm.Integers("age", 0, 59),
+        lrm.Categories("sex", ["f", "m"]),
+        lrm.Integers("stay", 0, 39),
+        lrm.Integers("month", 1, 12),
+    ],
+    "t",
+)
+TABLES = """
+SELECT age, COUNT(*) AS by_age FROM t GROUP BY age;
+SELECT ward, month, COUNT(*) AS by_month FROM t GROUP BY ward, month;
+SELECT ward, AVG(stay) AS mean_stay FROM t GROUP BY ward;
+SELECT sex, stay, COUNT(*) AS stays FROM t GROUP BY sex, stay;
+"""
+CONDITIONS = """
+SELECT COUNT(*) AS odd FROM t WHERE age < stay;
+SELECT ward, COUNT(*) AS odd_here FROM t WHERE age > stay GROUP BY ward;
+SELECT sex, month, COUNT(*) AS long FROM t WHERE age + stay > 70 GROUP BY sex, month;
+"""
+
+
+@pytest.fixture(scope="module", params=["laplace", "gaussian"])
+def plan(request):
+    return lrm.plan(lrm.sql(TABLES + CONDITIONS, DOMAIN), noise=request.param, effort="quick")
+
+
+def test_no_statement_is_worse_than_under_an_even_split(plan):
+    """Measured by every combination of age and stay, all of them were."""
+    assert plan.measured.cells is None
+    assert plan.statement_ratios.max() <= 1.02
+    classes = [
+        axis for group in plan.measured.groups for axis in group.axes if axis.classes is not None
+    ]
+    assert {axis.attributes for axis in classes} == {(1, 3)}
+    assert all(axis.size < 10 and axis.combinations > 700 for axis in classes)
+
+
+@pytest.mark.filterwarnings("ignore:.* protects nobody")
+def test_answers_are_those_of_the_table(plan, tmp_path):
+    """With almost no noise, from a plan that was saved and loaded."""
+    rng = np.random.default_rng(3)
+    counts = rng.multinomial(4000, np.full(3 * 60 * 2 * 40 * 12, 1 / 172_800))
+    plan.save(tmp_path / "plan")
+    loaded = lrm.load_plan(tmp_path / "plan")
+    assert loaded.digest == plan.digest
+    much = {"epsilon": 10**6} if plan.noise == "laplace" else {"rho": 10**11}
+    release = lrm.release(loaded, counts, **much)
+    truth = plan.workload.queries.apply(counts.astype(float))
+    assert release.answers == pytest.approx(truth, abs=0.02)
+
+
+@pytest.mark.filterwarnings("ignore:.* protects nobody")
+def test_other_queries_of_a_release(plan):
+    """What classes do not tell is answered from other groups, or not at all."""
+    counts = np.ones(172_800, dtype=np.int64)
+    much = {"epsilon": 10**6} if plan.noise == "laplace" else {"rho": 10**11}
+    release = lrm.release(plan, counts, **much)
+    same = lrm.sql("SELECT COUNT(*) AS n FROM t WHERE stay > age", DOMAIN)
+    truth = same.queries.apply(counts.astype(float))
+    assert release.query(same).answers == pytest.approx(truth, abs=0.05)
+    with pytest.raises(UnsupportedQuery):
+        release.query(lrm.sql("SELECT COUNT(*) AS n FROM t WHERE age = stay + 2", DOMAIN))
+
+
+def joint(n, *, between="total"):
+    greater = [(1, [np.eye(n)[[x]], between, [np.arange(n) < x]]) for x in range(1, n)]
+    return sum_batch([n, 3, n], [greater])
+
+
+def test_classes_are_what_the_sum_of_products_distinguishes():
+    axes, reduced = merged_axes(joint(40, between="identity"))
+    assert [(axis.attributes, axis.size) for axis in axes] == [((0, 2), 2), ((1,), 3)]
+    assert reduced.simple
+    assert reduced.queries == 3
+    axes, reduced = merged_axes(joint(2))
+    assert all(axis.classes is None for axis in axes)  # few combinations: nothing is gained
+
+
+def test_order_of_answers_is_kept():
+    """A term with several queries on a later attribute cannot have it before one in between."""
+    batch = sum_batch(
+        [20, 3, 20],
+        [
+            [(1, [np.eye(20)[[x]], "total", [np.arange(20) < x]]) for x in range(1, 20)],
+            [(1, ["total", "identity", [[1] * 10 + [0] * 10, [0] * 10 + [1] * 10]])],
+        ],
+    )
+    axes, reduced = merged_axes(batch)
+    assert all(axis.classes is None for axis in axes)
+    assert np.array_equal(reduced.dense().shape, (7, reduced.dense().shape[1]))
+
+
+@pytest.mark.parametrize("classes", [[0, 0, 1], [0, 2, 0, 0], [-1, 0, 0, 0], [[0, 0, 0, 0]]])
+def test_classes_that_are_none(classes):
+    marks = np.arange(2)
+    with pytest.raises(WorkloadError):
+        Axis((0, 1), (marks, marks), np.array(classes))
+
+
+def test_one_class_for_what_queries_distinguish():
+    axes, _ = merged_axes(joint(40))
+    wrong = axes[0].classes.copy()
+    wrong[5] = 1 - wrong[5]
+    with pytest.raises(WorkloadError, match="distinguish"):
+        on_axes(joint(40), (Axis(axes[0].attributes, axes[0].labels, wrong), *axes[1:]))
+
+
+def test_plan_of_conditions_alone():
+    """One class is one count: as good as asking for nothing else."""
+    workload = lrm.Workload(ProductMap(joint(200)))
+    plan = lrm.plan(workload, effort="quick")
+    assert plan.strategy_error == pytest.approx(1.0)
