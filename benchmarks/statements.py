@@ -3,7 +3,8 @@
 ``python -m benchmarks statements`` plans five batches of 24 to 28 statements
 (``benchmarks/reports``) for each objective and noise, and prints the largest ratio, the geometric
 mean and CPU seconds, also as a multiple of those for the total error. ``hospital-counts`` is the
-14 statements of the first batch that count. ``--plot FILE`` draws the ratios of the first batch.
+14 statements of the first batch that count, ``hospital-conditions`` all of it and three conditions
+on age and length of stay together. ``--plot FILE`` draws the ratios of the first batch.
 
 ``python -m benchmarks statements meet`` gives the statements of ten batches tolerances, finds the
 least ε or ρ, and plans with other seeds for 0.99 of it: whether one of them still meets is beside
@@ -49,11 +50,13 @@ WARMING = "SELECT a, AVG(b) AS m FROM t GROUP BY a; SELECT b, COUNT(*) AS n FROM
 
 
 def read(batch: str) -> lrm.Workload:
-    """A report of ``benchmarks/reports``, or those of its statements that count."""
+    """A report of ``benchmarks/reports``, with others, or those of its statements that count."""
     name, _, part = batch.partition("-")
     domain = lrm.read_domain(FOLDER / f"{name}.yaml")
     text = (FOLDER / f"{name}.sql").read_text(encoding="utf-8")
-    if part == "counts":
+    if part == "conditions":
+        text += (FOLDER / f"{batch}.sql").read_text(encoding="utf-8")
+    elif part == "counts":
         other = re.compile("AVG|MEDIAN|percent")
         text = ";".join(one for one in text.split(";") if not other.search(one))
     return lrm.sql(text, domain)
@@ -101,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         largest_variances(chosen.effort)
         return
     columns = f"{'largest':>8}{'mean':>7}{'above 1':>8}{'CPU s':>7}{'of total':>9}"
-    print(f"{'batch':16}{'noise':10}{'objective':10}{columns}")
+    print(f"{'batch':20}{'noise':10}{'objective':10}{columns}")
     for noise in chosen.noise.split(","):
         for batch in chosen.batches:
             found = measure(batch, noise, chosen.effort)
@@ -128,7 +131,7 @@ def measure(batch: str, noise: str, effort: str) -> dict[str, NDArray[np.float64
         ratios, spent = found[objective], seconds[objective]
         mean, above = np.exp(np.log(ratios).mean()), int((ratios > 1.0).sum())
         print(
-            f"{batch:16}{noise:10}{objective:10}{ratios.max():8.3f}{mean:7.3f}{above:8}{spent:7.1f}"
+            f"{batch:20}{noise:10}{objective:10}{ratios.max():8.3f}{mean:7.3f}{above:8}{spent:7.1f}"
             f"{spent / seconds['total']:9.2f}",
             flush=True,
         )
