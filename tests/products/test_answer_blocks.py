@@ -156,3 +156,13 @@ def test_intervals_cover_simulated_noise(release):
     # Answers of a run share measurements: 400 runs alone count as independent (4.5 deviations).
     assert abs(inside - 0.9) < 4.5 * np.sqrt(0.09 / runs) + 1e-3
     assert np.std(gaps, axis=0) == pytest.approx(accuracy.errors_of(0, count), rel=0.25)
+
+
+def test_rows_of_some_queries_are_those_of_the_whole(release):
+    reconstruction = release.plan.reconstruction_map
+    whole = reconstruction.matrix()
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        start, stop = np.sort(rng.integers(0, len(whole) + 1, 2)).tolist()
+        rows = reconstruction.rows(start, stop)
+        np.testing.assert_allclose(rows, whole[start:stop], rtol=1e-9, atol=1e-12)

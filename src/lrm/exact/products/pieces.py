@@ -24,13 +24,13 @@ LONGEST_TERM = 1 << 26
 class Piece:
     """A term, or some rows of its factor on its first axis, with the answers it gives.
 
-    ``start`` and ``stop`` are places in the batch; ``rows`` is None for a whole term.
+    ``start`` and ``stop`` are places in the batch; ``rows`` is empty for a whole term.
     """
 
     term: int
     start: int
     stop: int
-    rows: slice | None = None
+    rows: tuple[slice, ...] = ()
 
 
 def pieces_of(
@@ -57,7 +57,7 @@ def pieces_of(
         step = max(1, min(block, written))
         for first in range(0, length, step):
             last = min(first + step, length)
-            piece = Piece(term, begin + first * each, begin + last * each, slice(first, last))
+            piece = Piece(term, begin + first * each, begin + last * each, (slice(first, last),))
             if piece.start < stop and piece.stop > start:
                 yield piece
 

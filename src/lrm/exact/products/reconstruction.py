@@ -25,7 +25,7 @@ from lrm.exact.products.strategy import Group, ProductStrategy, answerable_terms
 from lrm.exact.products.subsets import masks_of
 from lrm.exact.reconstruction import EXPLICIT_ENTRIES, Answering, Reconstruction, RowWeights
 from lrm.maps.linear import Floats, Integers
-from lrm.maps.products.batch import ProductBatch, Products
+from lrm.maps.products.batch import ProductBatch, Products, box
 
 if TYPE_CHECKING:  # what is measured knows its way back
     from lrm.exact.groups import MeasuredGroup
@@ -114,7 +114,7 @@ class ProductReconstruction(Reconstruction):
         groups = self.measured.groups
         return [on_axes(self.batch.take(group.terms), group.axes) for group in groups]
 
-    def products(self, term: int, rows: slice | None = None) -> Products:
+    def products(self, term: int, rows: Sequence[slice] = ()) -> Products:
         """The products that a term is the sum of, over the axes of the group that answers it."""
         return self.reduced[self.group_of(term)].products(int(self._number[term]), rows)
 
@@ -248,9 +248,9 @@ class ProductReconstruction(Reconstruction):
 
     def _rows(self, ranges: Sequence[tuple[int, int]], places: Places) -> Floats:
         parts = [
-            self._term_rows(term, places)[max(start - begin, 0) : stop - begin]
+            self._term_rows(term, max(start - begin, 0), min(stop, end) - begin, places)
             for start, stop in ranges
-            for term, begin, _ in self.batch.terms_in(start, stop)
+            for term, begin, end in self.batch.terms_in(start, stop)
         ]
         if len(parts) == 1:
             return parts[0]
@@ -271,15 +271,20 @@ class ProductReconstruction(Reconstruction):
             places[g][b] = slice(start, stop)
         return places
 
-    def _term_rows(self, term: int, places: Places) -> Floats:
-        g = int(self._group_of[term])
-        rows = np.zeros((int(self.batch.term_queries[term]), _width(places)))
-        add_term_rows(rows, places[g], self.lattices[g], self.products(term))
+    def _term_rows(self, term: int, start: int, stop: int, places: Places) -> Floats:
+        """Rows ``start:stop`` of a term, from the least product that holds them."""
+        g, products, first = self.group_of(term), self.products(term), 0
+        if self.combination is None:
+            some, first = box(start, stop, [len(factor) for factor in products[0][1].values()])
+            products = self.products(term, some)
+        height = math.prod(len(factor) for factor in products[0][1].values())
+        rows = np.zeros((height, _width(places)))
+        add_term_rows(rows, places[g], self.lattices[g], products)
         if self.combination is not None:
             ends = np.cumsum([sum(group.heights) for group in self.measured.groups]).tolist()
-            parts = [rows[:, start:stop] for start, stop in itertools.pairwise([0, *ends])]
+            parts = [rows[:, a:b] for a, b in itertools.pairwise([0, *ends])]
             self.combination.add_corrections(parts, g, term)
-        return rows
+        return rows[start - first : stop - first]
 
     def matrix(self) -> Floats:
         m, r = self.shape

@@ -61,7 +61,7 @@ class WeightClasses:
     )
     _totals: dict[int, _Columns] = field(default_factory=dict, repr=False)
 
-    def of_term(self, summands: Products, rows: slice | None = None) -> RowWeights | None:
+    def of_term(self, summands: Products, rows: Sequence[slice] = ()) -> RowWeights | None:
         """The weights of a term's rows; None where they would be too much work."""
         if self.lattice.residual:
             return None
@@ -84,8 +84,7 @@ class WeightClasses:
             for combo in itertools.product(*(axis_part for _, axis_part in classes))
         ]
         labels = [labels for labels, _ in classes]
-        if rows is not None and labels:
-            labels[0] = labels[0][rows]
+        labels[: len(rows)] = [axis[some] for axis, some in zip(labels, rows, strict=False)]
         place = np.zeros((), dtype=np.int64)
         for axis_part, (_, several) in zip(labels, classes, strict=True):
             place = np.add.outer(place * len(several), axis_part)

@@ -203,10 +203,10 @@ class ProductBatch:
             for s in self.summand_numbers(term)
         ]
 
-    def products(self, term: int, rows: slice | None = None) -> Products:
+    def products(self, term: int, rows: Sequence[slice] = ()) -> Products:
         """The products that a term is the sum of, without attributes that all of them sum out.
 
-        With ``rows``, those rows alone of the factor of the first attribute that is left.
+        With ``rows``, those rows alone of the factors of the first attributes that are left.
         """
         numbers = self.summand_numbers(term)
         choices = self.choice[numbers]
@@ -214,8 +214,8 @@ class ProductBatch:
         products: Products = []
         for number, choice in zip(numbers.tolist(), choices, strict=True):
             factors = {i: self.factors[i][choice[i]] for i in present}
-            if rows is not None and present:
-                factors[present[0]] = _some_rows(factors[present[0]], rows)
+            for i, some in zip(present, rows, strict=False):
+                factors[i] = _some_rows(factors[i], some)
             products.append((float(self.coefficients[number]), factors))
         return products
 
@@ -285,6 +285,23 @@ class ProductBatch:
             products = [c * kronecker(f.dense() for f in fs) for c, fs in self.summands(term)]
             parts.append(weight * np.sum(products, axis=0))
         return np.vstack(parts)
+
+
+def box(start: int, stop: int, lengths: Sequence[int]) -> tuple[list[slice], int]:
+    """Rows of factors whose combinations hold those from ``start`` to ``stop``, and the first.
+
+    >>> box(3, 5, [2, 3])
+    ([slice(1, 2, None), slice(0, 2, None)], 3)
+    """
+    rows, first, each = [], 0, math.prod(lengths)
+    for length in lengths:
+        each //= length
+        low, high = (start - first) // each, (stop - 1 - first) // each
+        rows.append(slice(low, high + 1))
+        first += low * each
+        if high > low:  # the further factors have all their rows
+            break
+    return rows, first
 
 
 def _some_rows(factor: LinearMap, rows: slice) -> LinearMap:
