@@ -20,10 +20,10 @@ Effort = Literal["quick", "normal", "thorough"]
 
 # --- Lists of cells: the race of solvers; chosen on `python -m benchmarks golden`.
 
-RACE_OVERHEAD = 0.02  # double: time × 1.96
+RACE_OVERHEAD = 0.02  # double: time × 1.12
 """Seconds that a stage takes at least."""
 
-EXTRA_ROW_SHARES = (16, 12, 16, 24, 16, 8)  # second half: time × 1.28
+EXTRA_ROW_SHARES = (16, 12, 16, 24, 16, 8)  # the first alone: 1.0239
 """Rows p = n/share next to the identity, in turn. No winner on the panel kept more than n/14."""
 
 MOST_EXTRA_ROWS = 96  # limit
@@ -45,11 +45,11 @@ relaxed error."""
 FROM_RANDOM = ((60, 1.0), (100, 0.15), (60, 1.03), (40, 1.01), (20, 1.001), (12, 1.0))
 """Rounds and factors of stages that start from random combinations of the queries."""
 
-GENERAL_RANK = 0.45  # double: time × 1.22
+GENERAL_RANK = 0.45  # limit (see below)
 """Such starts are tried up to this rank, as a share of the cells: on 65 counts of overlapping age
 groups (``python -m benchmarks tables``) the error is 482 with them and 572 without."""
 
-EXTRA_ROWS_SMOOTHING = (0.1, 0.03, 0.01)  # second half: time × 1.31
+EXTRA_ROWS_SMOOTHING = (0.1, 0.03, 0.01)  # second half: time × 1.22
 """Widths of the rounded kink of |θ|, from wide to narrow."""
 
 GENERAL_SCHEDULE = ((1e-1, 60), (1e-1, 200), (1e-2, 300), (1e-3, 200), (1e-4, 100), (1e-5, 100))
@@ -81,10 +81,10 @@ OWN_WORK = 4e9  # limit
 """Values of a subset of attributes up to which it may have a Gram of its own, and the sum of their
 cubes up to which subsets are looked at: about 20 CPU s (`python -m benchmarks products affine`)."""
 
-OWN_GAIN = 0.99  # limit
+OWN_GAIN = 0.99  # half: 1.0528
 """A subset has a Gram of its own where that has less than this share of its error."""
 
-OWN_TOLERANCE = 2e-3  # double: 1.0017
+OWN_TOLERANCE = 2e-3  # double: 1.0016
 """How far above the least possible error of a subset its own Gram may be."""
 
 OWN_NULL = 64  # half: 1.0011
@@ -129,19 +129,19 @@ LEAST_REACHES = 4  # half: 1.0064
 """How many times the longest range goes into the cells, where rows repeat along them, and into the
 ring that these rows are chosen on."""
 
-MOST_SPARSE_ROWS = 512  # limit
+MOST_SPARSE_ROWS = 512  # double: time × 0.84
 """Rows in addition to the cells: more take too long at tens of thousands of cells."""
 
-TREE_FANOUTS = range(2, 33)  # first half: time × 0.74
+TREE_FANOUTS = range(2, 33)  # first half: time × 1.31
 """Fan-outs that are tried as they are; a tree of fan-out 2 may skip levels besides."""
 
-DENSE_SHARE = 0.15  # half: time × 0.86
+DENSE_SHARE = 0.15  # half: time × 0.85
 """Rows with a larger share of entries are moved as arrays."""
 
-FEWER = 4  # half: 0.9930
+FEWER = 4  # half: 1.0050
 """How many times fewer blocks there are at each coarser resolution."""
 
-FIRST_SUM = 8.0  # half: 0.9982
+FIRST_SUM = 8.0  # half: 1.0386
 """Largest sum of a cell's entries in the random rows that the first descent starts from.
 
 At 4,096 prefix sums: 4 and 8 were alike, 2, 16 and 128 ended 1 to 8 % higher after 300 rounds."""
@@ -149,10 +149,10 @@ At 4,096 prefix sums: 4 and 8 were alike, 2, 16 and 128 ended 1 to 8 % higher af
 LOCAL_BASIS_ROWS = 3  # half: 1.0235
 """Rows of the basis in addition to the cells, from which the search for it starts."""
 
-LOCAL_TOTAL_WEIGHT = 2.0  # half: 1.0322
+LOCAL_TOTAL_WEIGHT = 2.0  # half: 1.0227
 """Weight of the total of a block relative to its prefix sums, when its basis is chosen."""
 
-LOCAL_TRIES = 3  # half: 1.0053
+LOCAL_TRIES = 3  # half: 1.0066
 """Random starts of the basis: milliseconds each."""
 
 OWN_ROWS_POWERS = (20.0, 100.0, 500.0)  # not varied: 10⁵ cells
@@ -197,14 +197,14 @@ MOST_MAXIMAL = 200  # limit
 MOST_BASIS_ROWS = 16  # half: 1.0027
 """Most rows that an attribute's basis starts with, whatever its number of values."""
 
-FEW_VALUES = 64  # half: 1.0116
+FEW_VALUES = 64  # half: 1.0114
 """Attributes with so few values are tried with more rows too, which takes milliseconds."""
 
-FEW_ATTRIBUTES = 8  # half: 1.0302
+FEW_ATTRIBUTES = 8  # half: 1.0529
 """Over so few attributes, of which a fold counts for two, more folded sets are tried, for a second:
 3 % less error of all one-way tables of six binary attributes, with each of five seeds."""
 
-ALL_SETS = 11  # double: time × 2.65
+ALL_SETS = 11  # limit
 """Up to this many attributes every set is a candidate to add."""
 
 MOST_MOVES = 30_000  # limit
@@ -235,7 +235,7 @@ FUSED = {"quick": 512, "normal": 640, "thorough": 1200}  # limit
 LONG_FUSED = {"quick": 0, "normal": 6000, "thorough": 6000}  # limit
 """Most values of a fused axis in any case, of attributes that need a basis; 0: none."""
 
-FUSED_SHARES = {
+FUSED_SHARES = {  # 16 alone: 1.0028
     "quick": (16,),
     "normal": (16, 12),
     "thorough": (16, 12, 24, 8, 16, 12),

@@ -32,8 +32,9 @@ MOST_CLASSED = 1 << 16
 FEWER_CLASSES = 4
 """How many times fewer classes there must be than combinations."""
 
-MOST_CLASSED_ENTRIES = 1 << 24
-"""Queries times combinations that are written out to see which combinations are alike."""
+MOST_CLASSED_ENTRIES, MOST_ADDED_ENTRIES = 1 << 24, 1 << 30
+"""Queries times combinations that are written out to see which combinations are alike; and those
+that are added up for it, over all products: a few seconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,17 +209,15 @@ def _on_classes(batch: ProductBatch, k: int, axis: Axis) -> ProductBatch:
 def _sums_along(batch: ProductBatch, k: int) -> dict[tuple[int, tuple[int, ...]], Floats]:
     """By term and choices of the other axes: the sum of its products along axis k, over values."""
     sums: dict[tuple[int, tuple[int, ...]], Floats] = {}
-    entries = 0
+    held = added = 0
     for s, (term, choice) in enumerate(zip(batch.term_of.tolist(), batch.choice, strict=True)):
         factor = batch.factors[k][choice[k]]
         other = tuple(0 if i == k else f for i, f in enumerate(choice.tolist()))
+        added += math.prod(factor.shape)
+        held += 0 if (term, other) in sums else math.prod(factor.shape)
+        if held > MOST_CLASSED_ENTRIES or added > MOST_ADDED_ENTRIES:
+            raise WorkloadError("the queries of an axis with classes have too many entries")
         if (term, other) not in sums:
-            entries += math.prod(factor.shape)
-            if entries > MOST_CLASSED_ENTRIES:
-                raise WorkloadError(
-                    f"the queries of an axis with classes have more than {MOST_CLASSED_ENTRIES:,} "
-                    "entries"
-                )
             sums[term, other] = np.zeros(factor.shape)
         sums[term, other] += float(batch.coefficients[s]) * factor.dense()
     return sums
