@@ -18,7 +18,8 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from benchmarks.golden import CASES, GAUSSIAN, NORMAL, Case
+from benchmarks import shaped
+from benchmarks.golden import CASES, GAUSSIAN, NORMAL, QUICK, Case
 from benchmarks.product_batches import affine_batch
 from lrm.maps.products.map import ProductMap
 from lrm.solvers import settings
@@ -41,6 +42,16 @@ GOLDEN = (
     ),
 )
 
+SHAPED = (
+    *("people 6", "people 10", "ranges 8", "patients 22", "yes/no 5", "up to 2-way 2^3"),
+    *("one-way 20x2x2x2x2", "12 one-way, 8x10", "up to 2-way 6x5x4x2"),
+)
+
+
+def _shaped(name: str) -> Workload:
+    batch = shaped.BATCHES[name][0]()
+    return batch if isinstance(batch, Workload) else Workload(batch)
+
 
 def _affine() -> Workload:
     return Workload(ProductMap(affine_batch(5)))
@@ -48,6 +59,10 @@ def _affine() -> Workload:
 
 BATCHES: Mapping[str, Case] = {
     **{name: CASES[name] for name in GOLDEN},
+    **{
+        f"shaped {name}": Case(partial(_shaped, name), options={**QUICK, "noise": "pure"})
+        for name in SHAPED
+    },
     "ranges of 32 of 2560 cells": Case(partial(families.width_ranges, 2560, 32), options=NORMAL),
     "prefix sums of 8208 cells": Case(partial(families.prefix, 8208), options=NORMAL),
     "conditions on two attributes": Case(_affine, options=GAUSSIAN),
@@ -81,7 +96,7 @@ def _others(value: Any) -> list[Any]:
     A share of the whole is not doubled: half of the rest is added to it.
     """
     if isinstance(value, dict):
-        if isinstance(value["normal"], tuple):
+        if isinstance(next(iter(value.values())), tuple):
             both = (zip(*map(_others, entry), strict=True) for entry in value.values())
             pairs = zip(*both, strict=True)
         else:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 from lrm.errors import UsageError
-from lrm.strategies.shaped_hulls import MOST_SPLIT
+from lrm.solvers.settings import MOST_SPLIT
 from lrm.workload import Workload, families
 from study.scales import SCALES, Scale
 

@@ -26,6 +26,7 @@ from lrm.maps.linear import Floats, Integers
 from lrm.privacy.bodies.facets import Facets
 from lrm.privacy.bodies.gauges import minimise
 from lrm.privacy.bodies.sampling import Ellipsoid, Sample
+from lrm.solvers import settings
 
 FLAT = 1e-10
 """Facets whose determinant is a smaller share of the largest are left out."""
@@ -36,9 +37,8 @@ VERTEX_BITS = 24
 MARGINS = (2e-5, 2e-4, 2e-3)
 """How far vertices are moved outwards: the first for which facets are simplices and hold all."""
 
-STEP, MOMENTUM, SQUARES, AVERAGED = 0.08, 0.9, 0.98, 0.3
-"""The first step relative to the size of the points, how much of the mean gradient
-and of its mean square is kept, and the share of last rounds whose points are averaged."""
+AVERAGED = 0.3
+"""Share of the last rounds of a descent whose points are averaged."""
 
 APART = 0.8
 """Cosine, where the body is about round, below which two short directions are different."""
@@ -163,7 +163,8 @@ def lower_error(  # noqa: PLR0913, PLR0917 - a problem, its start and its size
     """
     k, fixed = columns.shape[1], len(columns)
     rng = np.random.default_rng(0)
-    size = math.sqrt(float((points**2).mean()))
+    size = settings.FREE_STEP * math.sqrt(float((points**2).mean()))
+    momentum, squares = settings.FREE_MOMENTUM, settings.FREE_SQUARES
     mean, square = np.zeros_like(points), np.zeros((len(points), 1))
     averaged, first = points, round((1.0 - AVERAGED) * rounds)
     for step in range(1, rounds + 1):
@@ -180,10 +181,10 @@ def lower_error(  # noqa: PLR0913, PLR0917 - a problem, its start and its size
         gradient = np.zeros_like(generators)
         np.add.at(gradient, bases.members, shares[:, :, None] * bases.planes[:, None, :])
         slope = gradient[fixed:]
-        mean = MOMENTUM * mean + (1.0 - MOMENTUM) * slope
-        square = SQUARES * square + (1.0 - SQUARES) * (slope**2).sum(axis=1, keepdims=True)
-        typical = np.sqrt(square / (1.0 - SQUARES**step)) + 1e-300
-        rate = STEP * size * math.sqrt(1.0 - step / (rounds + 1)) / (1.0 - MOMENTUM**step)
+        mean = momentum * mean + (1.0 - momentum) * slope
+        square = squares * square + (1.0 - squares) * (slope**2).sum(axis=1, keepdims=True)
+        typical = np.sqrt(square / (1.0 - squares**step)) + 1e-300
+        rate = size * math.sqrt(1.0 - step / (rounds + 1)) / (1.0 - momentum**step)
         points = points - rate * mean / typical
         averaged = points if step <= first else averaged + (points - averaged) / (step - first)
         if 4 * k < 1.0 / float(weights @ weights):

@@ -256,3 +256,73 @@ SCHUR_SHARE = 0.9  # bounds alone
 
 BOUND_FEW_ATTRIBUTES = 3  # bounds alone
 """Up to this number of attributes with other factors than tables and totals are separated."""
+
+# --- Shaped noise, chosen on `python -m benchmarks shaped`; half and double at quick effort.
+
+SHAPED_UNREDUCED = 400  # limit
+"""Queries or merged cells of a batch whose rank no other search has looked at."""
+
+SHAPED_RANK = 200  # limit
+"""Rank of a batch for which a body is looked for."""
+
+PATTERNS = 0.985  # at ε = 1 alone
+"""Errors of yes/no patterns count for this share: at ε = 1 their lattice saves 5 % for two counts
+and 2 % for five, free points up to 1.1 %."""
+
+TABLE_CELLS = 400  # limit
+"""Cells of all tables for which a body is looked for: a second for their covariances."""
+
+TABLE_MOVES = 200  # limit
+"""Other groups of one table that are tried: without any, 15 % more error for one-way tables of
+5×3×3×5×6 values with four 2-way ones."""
+
+HULL_CELLS = {
+    2: 20_000,
+    3: 20_000,
+    4: 10_000,
+    5: 3000,
+    6: 1000,
+    7: 100,
+    8: 48,
+    9: 16,
+    10: 12,
+}  # half: 0.9836
+"""Merged cells for each rank up to which the facets of their hull are listed: a few seconds."""
+
+FREE_WORK = {"quick": (60, 512, 0.8), "normal": (120, 1024, 5.0), "thorough": (300, 2048, 20.0)}
+"""Rounds of the search for free points, directions for each, and seconds at most; half: 1.0088."""
+
+FREE_COLUMNS = 16  # limit
+"""Merged cells per dimension above which free points do not lower the error."""
+
+FREE_POINTS = {"quick": 2, "normal": 4, "thorough": 4}  # half: 1.0292
+"""Free points per dimension."""
+
+FREE_LISTED = {8: 20, 9: 9, 10: 6}  # half: 1.0174
+"""Free points where facets are listed: their number grows by half with each point."""
+
+FREE_STEP, FREE_MOMENTUM, FREE_SQUARES = 0.08, 0.9, 0.98  # half of the first: 1.0119
+"""The first step of free points relative to their size, and how much of the mean gradient and of
+its mean square is kept."""
+
+FREE_WORTH = 0.985  # half: 1.0310
+"""Free points of hulls by parts must lower the error by more than 1.5 %: they slow down draws."""
+
+LEAST_SPLIT, MOST_SPLIT = 7, 25  # half of the second: 1.2744
+"""Ranks of hulls that are sampled by rejection."""
+
+SPLIT_CELLS, SPLIT_WORK = 2048, 530_000  # limit
+"""Their merged cells, and cells times squared ranks."""
+
+SPLIT_WORTH = 0.97  # half: 0.9836
+"""Such hulls must be better than all else by 3 %: their draws take longer."""
+
+SPLIT_SAMPLE = 200.0  # double: 1.0035
+"""Points that a sample of such a hull must be worth, so that its error is believed."""
+
+DRAW_SECONDS, FREE_DRAW_SECONDS = 3.0, 0.3  # limit
+"""Seconds that a draw may take in the mean, without and with free points: a fortieth of what ends
+it with an error."""
+
+LEAF_POINTS = ((48, 7), (100, 6), (300, 5), (1 << 12, 4))
+"""Points of a hull and dimensions of its leaves: at most some thousand facets each."""

@@ -24,21 +24,15 @@ from lrm.errors import StopSolver
 from lrm.maps.linear import Floats
 from lrm.maps.products.values import merge_values
 from lrm.privacy.bodies.tables import Tables
+from lrm.solvers import settings
 from lrm.solvers.hulls import Hull
 from lrm.solvers.race import Candidate
 from lrm.solvers.settings import Effort
 from lrm.strategies.base import Problem, Search
 from lrm.strategies.best import has_few_cells
 from lrm.strategies.products import flat_problem, lift
-from lrm.strategies.shaped_hulls import (
-    MOST_RANK,
-    ShapedChoice,
-    hull_candidates,
-    replaced_candidates,
-)
+from lrm.strategies.shaped_hulls import ShapedChoice, hull_candidates, replaced_candidates
 from lrm.strategies.shaped_tables import (
-    MOST_TABLE_CELLS,
-    WORTH,
     GroupErrors,
     TableGroups,
     TablesChoice,
@@ -47,18 +41,8 @@ from lrm.strategies.shaped_tables import (
     tables_strategy,
 )
 
-MOST_UNREDUCED = 400
-"""Queries or merged cells of a batch whose rank no other search has looked at."""
-
 MOST_ENTRIES = 4e7
 """Queries × merged cells that are written out."""
-
-MOST_PER_RANK = 4
-"""Rows of tables per dimension of what they span: all are measured, and more are never worth it."""
-
-PATTERNS = 0.985
-"""Errors of yes/no patterns count for this share: at ε = 1 their lattice saves 5 % for two counts
-and 2 % for five, free points up to 1.1 % (``python -m benchmarks shaped --only yes/no``)."""
 
 
 def shaped_strategy(
@@ -93,7 +77,7 @@ def shaped_strategy(
         least = min([laplace_error, *(candidate.error for candidate in tried)])
         tried += hull_candidates(problem, search, effort, least)
     best = min(tried, key=_preference, default=None)
-    if best is None or not best.error < WORTH * laplace_error:
+    if best is None or not best.error < laplace_error:
         return None
     bound = max(candidate.least_error for candidate in tried)
     candidates = [Candidate(_name(candidate), candidate.error, 0) for candidate in tried]
@@ -105,7 +89,7 @@ def _preference(candidate: ShapedChoice) -> float:
     """The error, a little less for patterns, whose noise has a lattice."""
     shape = candidate.shape
     has_lattice = isinstance(shape, TableGroups) and shape.body(1).pattern_unit > 0
-    return candidate.error * (PATTERNS if has_lattice else 1.0)
+    return candidate.error * (settings.PATTERNS if has_lattice else 1.0)
 
 
 def _is_small(problem: Problem) -> bool:
@@ -114,9 +98,9 @@ def _is_small(problem: Problem) -> bool:
     m, n = queries.shape
     if m * n > MOST_ENTRIES:
         return False
-    if not problem.is_reduced and min(m, n) > MOST_UNREDUCED:
+    if not problem.is_reduced and min(m, n) > settings.SHAPED_UNREDUCED:
         return False
-    return len(problem.reduced) <= MOST_RANK and bool(problem.reduced.any())
+    return len(problem.reduced) <= settings.SHAPED_RANK and bool(problem.reduced.any())
 
 
 def _over_products(
@@ -130,7 +114,7 @@ def _over_products(
     if not has_few_cells(problem, effort, "laplace"):
         return tables
     merged = merge_values(problem.products)
-    if min(merged.batch.queries, merged.cells) > MOST_UNREDUCED:
+    if min(merged.batch.queries, merged.cells) > settings.SHAPED_UNREDUCED:
         return tables
     flat, reduction = flat_problem(problem)
     least = laplace_error if tables is None else min(laplace_error, tables.error)
@@ -153,7 +137,7 @@ def _table_candidates(problem: Problem, clock: Clock) -> list[ShapedChoice]:
     if tables is None:
         return []
     count = sum(len(table.rows) for table in tables)
-    if count > min(MOST_TABLE_CELLS, MOST_PER_RANK * len(problem.reduced)):
+    if count > settings.TABLE_CELLS:
         return []
     basis = np.linalg.qr(problem.reduced.T)[0]  # merged cells × rank
 

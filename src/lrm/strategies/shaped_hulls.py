@@ -27,65 +27,15 @@ from lrm.privacy.bodies.cube import Cube
 from lrm.privacy.bodies.facets import MOST_FACETS
 from lrm.privacy.bodies.sampling import Sample
 from lrm.privacy.budget import Noise
+from lrm.solvers import settings
 from lrm.solvers.hulls import MARGINS, Hull, lower_error, short_points, verified_body
 from lrm.solvers.settings import Effort
 from lrm.strategies.base import Choice, Problem, Search
 from lrm.strategies.shaped_tables import TableGroups, tables_of
 from lrm.strategies.split_hulls import Split, best_split, estimate_hull, split_body
 
-MOST_RANK = 200
-"""Rank of a batch for which a body is looked for."""
-
-HULL_CELLS = {
-    2: 20_000,
-    3: 20_000,
-    4: 10_000,
-    5: 3000,
-    6: 1000,
-    7: 100,
-    8: 48,
-    9: 16,
-    10: 12,
-}
-"""Merged cells for each rank up to which the facets of their hull are listed: a few seconds."""
-
-FREE_WORK: dict[Effort, tuple[int, int, float]] = {
-    "quick": (60, 512, 0.8),
-    "normal": (120, 1024, 5.0),
-    "thorough": (300, 2048, 20.0),
-}
-"""Rounds of the search for free points, directions for each, and seconds at most."""
-
-FREE_SECONDS, FEWEST_ROUNDS = 2.2e-9, 15
-"""Seconds per direction, point and squared dimension; rounds below which there is no search."""
-
-FREE_COLUMNS = 16
-"""Merged cells per dimension above which free points do not lower the error."""
-
-FREE_POINTS: dict[Effort, int] = {"quick": 2, "normal": 4, "thorough": 4}
-"""Free points per dimension."""
-
-FREE_LISTED = {8: 20, 9: 9, 10: 6}
-"""Free points where facets are listed: their number grows by half with each point."""
-
-FREE_FACETS: dict[Effort, int] = {"quick": 4000, "normal": 10_000, "thorough": 20_000}
-"""Facets of a hull above which no free points are looked for: they multiply."""
-
-LEAST_SPLIT, MOST_SPLIT, MOST_SPLIT_CELLS, MOST_SPLIT_WORK = 7, 25, 2048, 530_000
-"""Ranks, merged cells, and cells times squared ranks, of hulls that are sampled by rejection."""
-
-SPLIT_WORTH, LEAST_EFFECTIVE = 0.97, 200.0
-"""Such hulls must be better than all else by 3 %, by a sample that is worth this many points."""
-
-FREE_WORTH = 0.985
-"""Free points of such hulls must lower the error by more than 1.5 %: they slow down the draws."""
-
-SPLIT_SECONDS: dict[Effort, float] = {"quick": 3.0, "normal": 10.0, "thorough": 10.0}
-"""Seconds that must be left to look for them."""
-
-DRAW_SECONDS, FREE_DRAW_SECONDS = 3.0, 0.3
-"""Seconds that a draw may take in the mean, without and with free points: a fortieth of what ends
-it with an error."""
+FREE_SECONDS = 2.2e-9
+"""Seconds of a round of the search for free points, per direction, point and squared dimension."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +137,7 @@ def replaced_candidates(
     if tables is not None:
         rows = np.vstack([table.rows for table in tables])
         k = len(rows)
-        if k <= MOST_RANK:
+        if k <= settings.SHAPED_RANK:
             back = la.lstsq(rows.T, problem.reduced.T, check_finite=False)[0]
             error = float((back**2).sum()) * (k + 1) * (k + 2) / 24.0
             cube = TableGroups((Cube(k, 1),), (1.0,))
@@ -214,10 +164,10 @@ def hull_candidates(
     """
     columns = np.asarray(problem.reduced.T) if held is None else held
     n, k = columns.shape
-    is_listed = n <= HULL_CELLS.get(k, 0) and search.clock.affords(1.0)
-    is_split = LEAST_SPLIT <= k <= MOST_SPLIT and k <= n <= MOST_SPLIT_CELLS
-    is_split = is_split and n * k * k <= MOST_SPLIT_WORK
-    is_split = is_split and held is None and search.clock.affords(SPLIT_SECONDS[effort])
+    is_listed = n <= settings.HULL_CELLS.get(k, 0) and search.clock.affords(1.0)
+    is_split = settings.LEAST_SPLIT <= k <= settings.MOST_SPLIT and k <= n <= settings.SPLIT_CELLS
+    is_split = is_split and n * k * k <= settings.SPLIT_WORK
+    is_split = is_split and held is None and search.clock.affords(settings.FREE_WORK[effort][2])
     if not is_listed and not is_split:
         return []
     rounds = 0
@@ -242,9 +192,9 @@ def _free_points(
 ) -> Floats:
     """Points to add to the hull of the columns; none where they would not lower its error."""
     n, k = columns.shape
-    rounds, directions, seconds = FREE_WORK[effort]
+    rounds, directions, seconds = settings.FREE_WORK[effort]
     rounds = min(rounds, int(seconds / (FREE_SECONDS * directions * (n + count) * k * k)))
-    if n > FREE_COLUMNS * k or rounds < FEWEST_ROUNDS:
+    if n > settings.FREE_COLUMNS * k or rounds < 1:
         return np.empty((0, k))
     points = short_points(sample, count)
     start = estimate_hull(np.vstack([columns, points]))
@@ -266,13 +216,12 @@ def _by_facets(
     if hull is None:
         return []
     best = hull
-    if len(hull.facets) <= FREE_FACETS[effort]:
-        count = FREE_LISTED.get(k, FREE_POINTS[effort] * k)
-        with suppress(StopSolver):
-            free = _free_points(columns, sample, count, effort, on_round)
-            more = Hull.of(np.vstack([columns, free]))
-            if more is not None and more.error < hull.error and len(more.facets) <= MOST_FACETS:
-                best = more
+    count = settings.FREE_LISTED.get(k, settings.FREE_POINTS[effort] * k)
+    with suppress(StopSolver):
+        free = _free_points(columns, sample, count, effort, on_round)
+        more = Hull.of(np.vstack([columns, free]))
+        if more is not None and more.error < hull.error and len(more.facets) <= MOST_FACETS:
+            best = more
     used = np.unique(np.abs(best.facets)) - 1
     outer = [i for i in used if i >= n]
     # Columns inside the hull are no vertices; all that are, and the free points, define it.
@@ -294,28 +243,29 @@ def _by_parts(
     k = columns.shape[1]
     tables = tables_of(problem)
     listed = None if tables is None else [table.rows for table in tables]
-    free = _free_points(columns, sample, FREE_POINTS[effort] * k, effort, on_round)
+    free = _free_points(columns, sample, settings.FREE_POINTS[effort] * k, effort, on_round)
+    plain_error = float(np.trace(sample.second_moment)) / 2
     for points in ([free] if len(free) else []) + [free[:0]]:
         known = sample
         if len(points):
             known = estimate_hull(np.vstack([columns, points]))
         error = float(np.trace(known.second_moment)) / 2
-        is_known = known.effective >= LEAST_EFFECTIVE
-        if is_known and not error < SPLIT_WORTH * least:
+        is_known = known.effective >= settings.SPLIT_SAMPLE
+        if is_known and not error < settings.SPLIT_WORTH * least:
             continue
-        if len(points) and not error < FREE_WORTH * float(np.trace(sample.second_moment)) / 2:
+        if len(points) and not error < settings.FREE_WORTH * plain_error:
             continue
         on_round(error if is_known else least)
-        most = FREE_DRAW_SECONDS if len(points) else DRAW_SECONDS
+        most = settings.FREE_DRAW_SECONDS if len(points) else settings.DRAW_SECONDS
         best = best_split(columns, points, known, listed, most)
         if best is None:
             continue
-        split, body, _ = best
+        split, body = best
         if not is_known:
             better = estimate_hull(body.points.astype(np.float64), body.leaves)
             back = la.lstsq(split.rows.T, columns, check_finite=False)[0] * 2.0**-split.bits
             error = float(np.trace(back.T @ better.second_moment @ back)) / 2
-            if better.effective < LEAST_EFFECTIVE or not error < SPLIT_WORTH * least:
+            if better.effective < settings.SPLIT_SAMPLE or not error < settings.SPLIT_WORTH * least:
                 continue
         return [ShapedChoice.of(problem, split.rows / problem.factors, split, error)]
     return []

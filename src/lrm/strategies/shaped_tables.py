@@ -35,28 +35,14 @@ from lrm.privacy.bodies.shared import SharedTables, shared_attributes
 from lrm.privacy.bodies.sums import WHOLE, Groups
 from lrm.privacy.bodies.tables import Tables
 from lrm.privacy.budget import Noise
+from lrm.solvers import settings
 from lrm.solvers.race import Candidate
 from lrm.strategies.base import Choice, Problem, Search
 
 Attributes = tuple[int, ...]
 
-WORTH = 0.998
-"""A body must have an error below this share of that of Laplace noise."""
-
-MOST_TABLE_CELLS = 400
-"""Cells of all tables for which a body is looked for: a second for their covariances."""
-
 MOST_CHOICES = 1 << 22
 """Products of a batch times attributes that are looked at."""
-
-MOST_CENTRES = 12
-"""Attributes whose tables are tried as a group of their own."""
-
-MOST_STEPS = 200
-"""Other places of one table that are tried."""
-
-MOST_CUTS = 24
-"""Largest tables between which a partition by size may be cut twice."""
 
 
 @dataclass(frozen=True)
@@ -131,12 +117,13 @@ def tables_of(problem: Problem) -> list[Table] | None:
 
 
 def partitions_of(sizes: Sequence[int]) -> Iterator[list[list[int]]]:
-    """Partitions of tables by size into at most 3 parts."""
+    """Partitions of tables by size into one or two parts, and with the largest two alone."""
     order = sorted(range(len(sizes)), key=lambda i: sizes[i])
     count = len(order)
-    once = ((cut,) for cut in range(1, count))
-    twice = itertools.combinations(range(max(1, count - MOST_CUTS), count), 2)
-    for cuts in itertools.chain([()], once, twice):
+    all_cuts: list[tuple[int, ...]] = [(), *((cut,) for cut in range(1, count))]
+    if count > 2:
+        all_cuts.append((count - 2, count - 1))
+    for cuts in all_cuts:
         yield [order[start:stop] for start, stop in itertools.pairwise((0, *cuts, count))]
 
 
@@ -258,7 +245,7 @@ def tables_strategy(problem: Problem, search: Search, laplace_error: float) -> T
     labels = merge_values(batch).labels
     sizes = [int(marks.max()) + 1 for marks in labels]
     tables = _largest_sets(batch, sizes)
-    if sum(math.prod(sizes[i] for i in table) for table in tables) > MOST_TABLE_CELLS:
+    if sum(math.prod(sizes[i] for i in table) for table in tables) > settings.TABLE_CELLS:
         return None
     rows = table_rows(batch, labels, tables) if tables else None
     if rows is None:
@@ -266,7 +253,7 @@ def tables_strategy(problem: Problem, search: Search, laplace_error: float) -> T
     weighted = rows * np.repeat(batch.weights, batch.term_queries)[:, None]
     groups = _TableSearch(np.asarray(np.linalg.qr(weighted, mode="r")), tables, sizes)
     best = groups.best(search)
-    if best is None or not best.error < WORTH * laplace_error:
+    if best is None or not best.error < laplace_error:
         return None
     record = search.record("tables", [Candidate("tables", best.error, 0)], "quick")
     ordered_tables = tuple(groups.tables[i] for i in best.order)
@@ -280,7 +267,7 @@ def _largest_sets(batch: ProductBatch, sizes: Sequence[int]) -> list[Attributes]
     largest: list[Attributes] = []
     for attributes in sets:
         if attributes and not any(set(attributes) <= set(other) for other in largest):
-            if math.prod(sizes[i] for i in attributes) > MOST_TABLE_CELLS:
+            if math.prod(sizes[i] for i in attributes) > settings.TABLE_CELLS:
                 return []
             largest.append(attributes)
     return sorted(largest)
@@ -299,7 +286,7 @@ class _TableSearch:
         best = self._errors.best(self._partitions(), search.clock)
         if best is None:
             return None
-        steps = iter(range(MOST_STEPS))
+        steps = iter(range(settings.TABLE_MOVES))
         while not search.clock.ended:
             nearby = [partition for partition, _ in zip(self._moves(best.groups), steps)]  # noqa: B905
             other = self._errors.best(nearby, search.clock)
@@ -352,7 +339,7 @@ class _TableSearch:
             for parts in partitions_of([self._cells(self.tables[i]) for i in first]):
                 yield [[first[place] for place in part] for part in parts] + others
         counts = np.bincount([i for number in numbers for i in self.tables[number]])
-        for centre in np.argsort(-counts, kind="stable")[:MOST_CENTRES].tolist():
+        for centre in np.argsort(-counts, kind="stable").tolist():
             own = [i for i in numbers if centre in self.tables[i]]
             rest = [i for i in numbers if centre not in self.tables[i]]
             if len(own) > 1 and rest:
@@ -367,7 +354,7 @@ class _TableSearch:
                 unions.remove(other)
                 union |= other
             unions.append(union)
-        if sum(self._cells(tuple(union)) for union in unions) > MOST_TABLE_CELLS:
+        if sum(self._cells(tuple(union)) for union in unions) > settings.TABLE_CELLS:
             return list(numbers)
         joined = [tuple(sorted(union)) for union in unions]
         self.tables += [table for table in joined if table not in self.tables]

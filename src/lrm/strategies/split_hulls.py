@@ -24,20 +24,12 @@ from lrm.privacy.bodies.gauges import minimise
 from lrm.privacy.bodies.sampling import Sample, sample_hull
 from lrm.privacy.bodies.split import MOST_LEAVES, SplitHull, Tree, distinct, leaves_of
 from lrm.privacy.bodies.tables import Tables
+from lrm.solvers import settings
 from lrm.solvers.hulls import MARGINS, verified_body
-
-LEAF_POINTS = ((48, 7), (100, 6), (300, 5), (1 << 12, 4))
-"""Points of a hull and dimensions of its leaves: at most some thousand facets each."""
 
 TRIALS, MOST_TRIALS, FEWEST, ENOUGH, POOL = 1 << 10, 1 << 14, 10, 40, 1 << 12
 """Least and most proposals that estimate the acceptance of a node, accepted ones that are needed
 and that suffice, and points of a leaf that they are made of."""
-
-SOON = 0.5
-"""Seconds of a draw below which no other split is tried."""
-
-FEW = 500.0
-"""A sample that is worth fewer points does not tell a covariance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,27 +62,21 @@ def estimate_hull(columns: Floats, leaves: Sequence[Body] = ()) -> Sample:
 
 def best_split(
     columns: Floats, free: Floats, sample: Sample, tables: Sequence[Floats] | None, most: float
-) -> tuple[Split, SplitHull, float] | None:
-    """The split whose draws take the least time, with that; None where all take more than ``most``.
+) -> tuple[Split, SplitHull] | None:
+    """A split whose draws take at most ``most`` seconds, and its body; None where there is none.
 
     For the hull of the columns of the reduced batch and free points, one per row of each array, and
     a sample of it. ``tables`` are the rows of the batch in tables of disjoint ones, where all are 0
     and 1.
     """
-    candidates = []
     for plain in _splits(columns, len(columns) + len(free), sample, tables):
         to_rows = la.lstsq(columns, plain.rows.T, check_finite=False)[0]
         split = replace(plain, free=free @ to_rows)
-        try:
+        with suppress(WorkloadError):
             body = split_body(_whole(split), split, split.bits)
-        except WorkloadError:
-            continue
-        seconds = _seconds(body)
-        if seconds <= most:
-            candidates.append((split, body, seconds))
-        if seconds <= SOON:
-            break
-    return min(candidates, key=lambda candidate: candidate[2], default=None)
+            if _seconds(body) <= most:
+                return split, body
+    return None
 
 
 def _whole(split: Split) -> Integers:
@@ -105,7 +91,7 @@ def _splits(
     if plain is not None:
         to_rows = la.lstsq(columns, plain.rows.T, check_finite=False)[0].T
         covariance = to_rows @ sample.second_moment @ to_rows.T
-        if sample.effective < FEW:  # the product of the leaves is a better start
+        if sample.effective < settings.SPLIT_SAMPLE:  # the product of the leaves is a better start
             with suppress(WorkloadError):
                 body = split_body(_whole(plain), plain, plain.bits)
                 better = estimate_hull(body.points.astype(np.float64), body.leaves)
@@ -138,7 +124,7 @@ def _orthogonal(split: Split, covariance: Floats) -> Split:
 
 
 def _leaf_size(points: int) -> int:
-    return next((size for most, size in LEAF_POINTS if points <= most), 3)
+    return next((size for most, size in settings.LEAF_POINTS if points <= most), 3)
 
 
 def _by_axes(white: Floats, points: int) -> Split | None:
@@ -202,7 +188,7 @@ def split_body(columns: Integers, split: Split, bits: int) -> SplitHull:
         if np.all((np.abs(leaf_points) > 0).sum(axis=1) <= 1):
             leaves.append(Tables((size,), (False,), unit))
             continue
-        if size > LEAF_POINTS[0][1]:
+        if size > settings.LEAF_POINTS[0][1]:
             raise WorkloadError("a leaf has too many dimensions for a list of its facets")
         tries = (verified_body(leaf_points.astype(np.float64), margin) for margin in MARGINS)
         body = next(filter(None, tries), None)
