@@ -9,7 +9,7 @@ import scipy.optimize
 
 import lrm
 from lrm.errors import UsageError
-from lrm.exact.products import pieces
+from lrm.exact.products import reconstruction
 from lrm.releases import core
 from lrm.releases.postprocess import process
 from lrm.views.plans import worst_queries
@@ -36,10 +36,12 @@ def release():
 
 def test_blocks_are_the_whole(release, monkeypatch):
     whole = release.table()
-    monkeypatch.setattr(pieces, "BLOCK_ANSWERS", 7)  # terms are cut along their first axis
+    monkeypatch.setattr(reconstruction, "BLOCK_ANSWERS", 7)  # terms are cut along their first axis
     blocks = list(release.plan.reconstruction_map.row_ranges())
     assert len(blocks) > 10
     assert [start for start, _ in blocks[1:]] == [stop for _, stop in blocks[:-1]]
+    some = list(release.plan.reconstruction_map.row_ranges(3, 50))
+    assert (some[0][0], some[-1][1]) == (3, 50)
     for name, column in whole.numbers.items():
         parts = [release.numbers(start, stop)[name] for start, stop in blocks]
         np.testing.assert_allclose(np.concatenate(parts), column, rtol=1e-9, atol=1e-9)
@@ -61,7 +63,7 @@ def test_one_query_is_part_of_the_table(release):
 
 def test_files_hold_the_table(release, tmp_path, monkeypatch):
     whole = release.to_arrow()
-    monkeypatch.setattr(pieces, "BLOCK_ANSWERS", 30)
+    monkeypatch.setattr(reconstruction, "BLOCK_ANSWERS", 30)
     release.write(tmp_path / "answers.parquet")
     read = pq.read_table(tmp_path / "answers.parquet")
     assert read.schema.names == whole.schema.names
@@ -98,7 +100,7 @@ def test_the_worst_queries_are_found_by_blocks(release, monkeypatch):
     accuracy = release.accuracy
     expected = worst_queries(release.plan, accuracy, 0.95, 5)
     monkeypatch.setattr("lrm.views.plans.EXPLICIT_QUERIES", 10)
-    monkeypatch.setattr(pieces, "BLOCK_ANSWERS", 7)
+    monkeypatch.setattr(reconstruction, "BLOCK_ANSWERS", 7)
     found = worst_queries(release.plan, accuracy, 0.95, 5)
     assert [label.name for label, *_ in found] == [label.name for label, *_ in expected]
     assert worst_queries(release.plan, accuracy, 0.95, None) == []
@@ -159,10 +161,10 @@ def test_intervals_cover_simulated_noise(release):
 
 
 def test_rows_of_some_queries_are_those_of_the_whole(release):
-    reconstruction = release.plan.reconstruction_map
-    whole = reconstruction.matrix()
+    way_back = release.plan.reconstruction_map
+    whole = way_back.matrix()
     rng = np.random.default_rng(0)
     for _ in range(50):
         start, stop = np.sort(rng.integers(0, len(whole) + 1, 2)).tolist()
-        rows = reconstruction.rows(start, stop)
+        rows = way_back.rows(start, stop)
         np.testing.assert_allclose(rows, whole[start:stop], rtol=1e-9, atol=1e-12)

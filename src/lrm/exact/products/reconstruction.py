@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -17,7 +17,6 @@ from lrm.exact.products.answers import Estimate, Lattice, term_variances
 from lrm.exact.products.combine import Combination
 from lrm.exact.products.marginals import Marginals
 from lrm.exact.products.parts import PartGrams
-from lrm.exact.products.pieces import Piece, joined, pieces_of, row_ranges
 from lrm.exact.products.probing import check_group, check_support, largest_error
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.row_weights import WeightClasses, add_term_rows, term_sets
@@ -38,6 +37,28 @@ Places = list[dict[int, slice]]
 
 COMBINED_ENTRIES = 1 << 20
 """Entries of B up to which the rows of combined groups are written out for intervals."""
+
+BLOCK_ANSWERS = 1 << 18
+"""Answers that are computed and held at a time (2 MB per column)."""
+
+WRITTEN_ENTRIES = 1 << 22
+"""Entries of some rows of a factor that are written out at a time (32 MB)."""
+
+LONGEST_TERM = 1 << 26
+"""Answers of a term over a long identity or prefix, which is not written out (0.5 GB)."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A term, or some rows of its factor on its first axis, with the answers it gives.
+
+    ``start`` and ``stop`` are places in the batch; ``rows`` is empty for a whole term.
+    """
+
+    term: int
+    start: int
+    stop: int
+    rows: tuple[slice, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +161,7 @@ class ProductReconstruction(Reconstruction):
             corrected = combination.term(g, estimates[g], corrections[g], piece.term)
             return self._within_term(piece, corrected)
 
-        return lambda start, stop: joined(self.pieces(start, stop), answers, start, stop)
+        return lambda start, stop: _joined(self.pieces(start, stop), answers, start, stop)
 
     def _within_term(self, piece: Piece, values: Floats) -> Floats:
         """The values of a piece, of those of its whole term."""
@@ -151,8 +172,30 @@ class ProductReconstruction(Reconstruction):
         return self.answering(measurements)(0, self.shape[0])
 
     def pieces(self, start: int, stop: int) -> Iterator[Piece]:
-        """Yield the terms, or parts of them, that the queries ``start:stop`` belong to."""
-        return pieces_of(self.batch, self.products, start, stop)
+        """Yield the pieces that cover the queries ``start:stop``, in order.
+
+        A term of more than ``BLOCK_ANSWERS`` queries is cut along its first axis; the rows of a
+        factor are then written out, so there are few of them over a long axis.
+        """
+        for term, begin, end in self.batch.terms_in(start, stop):
+            if end - begin <= BLOCK_ANSWERS:
+                yield Piece(term, begin, end)
+                continue
+            factors = [next(iter(factors.values())) for _, factors in self.products(term)]
+            length, values = len(factors[0]), factors[0].shape[1]
+            each = (end - begin) // length
+            block, written = BLOCK_ANSWERS // each, WRITTEN_ENTRIES // values
+            plain = all(factor.is_word for factor in factors)
+            if written < block and plain and end - begin <= LONGEST_TERM:
+                yield Piece(term, begin, end)
+                continue
+            step = max(1, min(block, written))
+            for first in range(0, length, step):
+                last = min(first + step, length)
+                rows = (slice(first, last),)
+                piece = Piece(term, begin + first * each, begin + last * each, rows)
+                if piece.start < stop and piece.stop > start:
+                    yield piece
 
     def _piece_norms(self, piece: Piece) -> Floats:
         g = self.group_of(piece.term)
@@ -161,7 +204,7 @@ class ProductReconstruction(Reconstruction):
         return term_variances(self.lattices[g], self.products(piece.term, piece.rows))
 
     def squared_norms(self, start: int, stop: int) -> Floats:
-        return joined(self.pieces(start, stop), self._piece_norms, start, stop)
+        return _joined(self.pieces(start, stop), self._piece_norms, start, stop)
 
     @cached_property
     def row_squared_norms(self) -> Floats:
@@ -212,8 +255,17 @@ class ProductReconstruction(Reconstruction):
         return float(errors.sum())
 
     def row_ranges(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
-        # Whole terms where these are small.
-        return row_ranges(self.pieces(start, self.shape[0] if stop is None else stop))
+        """Yield ``(start, stop)`` of consecutive pieces of up to ``BLOCK_ANSWERS`` together."""
+        stop = self.shape[0] if stop is None else stop
+        first = last = start
+        for piece in self.pieces(start, stop):
+            end = min(piece.stop, stop)
+            if last > first and end - first > BLOCK_ANSWERS:
+                yield first, last
+                first = last
+            last = end
+        if last > first:
+            yield first, last
 
     @cached_property
     def _weight_classes(self) -> list[WeightClasses]:
@@ -338,6 +390,20 @@ class ProductReconstruction(Reconstruction):
         except WorkloadError:  # too large: each term is answered from one group alone
             return cls(batch, replace(measured, groups=groups, combined=False))
         return both
+
+
+def _joined(
+    pieces: Iterable[Piece], numbers: Callable[[Piece], Floats], start: int, stop: int
+) -> Floats:
+    """The numbers of all pieces in one array, without what is outside of ``start:stop``."""
+    values = np.empty(stop - start)
+    for piece in pieces:
+        first, last = max(piece.start, start), min(piece.stop, stop)
+        piece_values = numbers(piece)
+        values[first - start : last - start] = piece_values[
+            first - piece.start : last - piece.start
+        ]
+    return values
 
 
 def _width(places: Places) -> int:
