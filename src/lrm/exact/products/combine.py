@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -49,7 +49,7 @@ from lrm.exact.products.strategy import ProductStrategy
 from lrm.maps.kron import along
 from lrm.maps.linear import TINY, Floats, LinearMap
 from lrm.maps.matrices import DenseMap
-from lrm.maps.products.batch import ProductBatch
+from lrm.maps.products.batch import ProductBatch, some_rows
 from lrm.maps.words import Identity, Total
 
 #: Share of the squared error that a combination must save to be used: 24 % on both census batches,
@@ -277,10 +277,13 @@ class Combination:
             tables.append(answer.reshape(-1, *lengths))
         return np.concatenate(tables)
 
-    def _ordered(self, g: int, term: int, part: Floats) -> Floats:
+    def _own_lengths(self, g: int, term: int) -> tuple[int, ...]:
+        """Rows of a term's factors on each axis that is not shared."""
+        return tuple(len(factor) for factor in next(self.sides[g].summands(term))[1])
+
+    def _ordered(self, g: int, lengths: Sequence[int], part: Floats) -> Floats:
         """Numbers over own axes (flattened), then shared axes, in the order of the queries."""
         side = self.sides[g]
-        lengths = [len(factor) for factor in next(side.summands(term))[1]]
         shape = part.shape[1 : 1 + len(side.shared)]
         rest = part.shape[1 + len(side.shared) :]
         part = part.reshape(*lengths, *shape, *rest)
@@ -298,7 +301,7 @@ class Combination:
                         # The mean over the values stands for the total: W·h/κ times it.
                         part = np.repeat(part, W.shape[1], axis=1 + k)
                     part = along(part, 1 + k, W.apply)
-                answers = answers + self._ordered(g, term, part)
+                answers = answers + self._ordered(g, self._own_lengths(g, term), part)
         return np.asarray(answers)
 
     def term_variances(self, g: int, term: int) -> Floats:
@@ -312,11 +315,13 @@ class Combination:
                     part = np.einsum("ij,ij->i", image, Y)
                     for form in self._shared_forms(g, left, right, component.inside):
                         part = np.multiply.outer(part, form)
-                    variances = variances - self._ordered(g, term, part)
+                    variances = variances - self._ordered(g, self._own_lengths(g, term), part)
         return np.asarray(variances)
 
-    def add_corrections(self, parts: Sequence[Floats], g: int, term: int) -> None:
-        """Add what combining changes in the rows of B of one term.
+    def add_corrections(
+        self, parts: Sequence[Floats], g: int, term: int, rows: Mapping[int, slice]
+    ) -> None:
+        """Add what combining changes in some rows of B of one term.
 
         Parameters
         ----------
@@ -324,23 +329,33 @@ class Combination:
             The rows over the measurements of each group, which are changed.
         g, term
             The term, and the group that answers it.
+        rows
+            By axis of the group, which rows of the term's factors these are; all of the others.
         """
+        side, lengths = self.sides[g], self._own_lengths(g, term)
+        some = tuple(rows.get(i, slice(None)) for i in side.own)
         for other, group_rows in enumerate(parts):
             sign = (-1.0 if other == g else 1.0) / self.groups[other].weight
             for (component, reaches), middle in zip(
                 self._each(g, term), self._middles, strict=True
             ):
                 for shared, reach in reaches:
-                    weights = reach @ (middle * (sign / self.groups[g].weight ** 2))
-                    part = self._weighted_tables(weights, other, component, shared)
-                    np.add(group_rows, self._ordered(g, term, part), out=group_rows)
+                    own = reach.reshape(*lengths, -1)[some]
+                    weights = own @ (middle * (sign / self.groups[g].weight ** 2))
+                    factors = [
+                        some_rows(W, rows.get(i, slice(0, len(W))))
+                        for i, W in zip(side.shared, shared, strict=True)
+                    ]
+                    flat = weights.reshape(-1, weights.shape[-1])
+                    part = self._weighted_tables(flat, other, component, factors)
+                    np.add(group_rows, self._ordered(g, own.shape[:-1], part), out=group_rows)
 
     def _weighted_tables(
         self,
         weights: Floats,
         g: int,
         component: _Component,
-        shared: tuple[LinearMap, ...],
+        shared: Sequence[LinearMap],
     ) -> Floats:
         """``weights`` times the rows of B of a group's common tables: own x shared x measured.
 

@@ -325,17 +325,17 @@ class ProductReconstruction(Reconstruction):
 
     def _term_rows(self, term: int, start: int, stop: int, places: Places) -> Floats:
         """Rows ``start:stop`` of a term, from the least product that holds them."""
-        g, products, first = self.group_of(term), self.products(term), 0
-        if self.combination is None:
-            some, first = box(start, stop, [len(factor) for factor in products[0][1].values()])
-            products = self.products(term, some)
+        g, factors = self.group_of(term), self.products(term)[0][1]
+        some, first = box(start, stop, [len(factor) for factor in factors.values()])
+        products = self.products(term, some)
         height = math.prod(len(factor) for factor in products[0][1].values())
         rows = np.zeros((height, _width(places)))
         add_term_rows(rows, places[g], self.lattices[g], products)
         if self.combination is not None:
             ends = np.cumsum([sum(group.heights) for group in self.measured.groups]).tolist()
             parts = [rows[:, a:b] for a, b in itertools.pairwise([0, *ends])]
-            self.combination.add_corrections(parts, g, term)
+            by_axis = dict(zip(factors, some, strict=False))
+            self.combination.add_corrections(parts, g, term, by_axis)
         return rows[start - first : stop - first]
 
     def matrix(self) -> Floats:

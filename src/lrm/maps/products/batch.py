@@ -215,7 +215,7 @@ class ProductBatch:
         for number, choice in zip(numbers.tolist(), choices, strict=True):
             factors = {i: self.factors[i][choice[i]] for i in present}
             for i, some in zip(present, rows, strict=False):
-                factors[i] = _some_rows(factors[i], some)
+                factors[i] = some_rows(factors[i], some)
             products.append((float(self.coefficients[number]), factors))
         return products
 
@@ -304,7 +304,8 @@ def box(start: int, stop: int, lengths: Sequence[int]) -> tuple[list[slice], int
     return rows, first
 
 
-def _some_rows(factor: LinearMap, rows: slice) -> LinearMap:
+def some_rows(factor: LinearMap, rows: slice) -> LinearMap:
+    """Some rows of a factor; itself where they are all."""
     if rows == slice(0, len(factor)):
         return factor
     return DenseMap(factor.rows(rows.start, rows.stop))
