@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lrm.errors import FileFormatError, UsageError
-from lrm.plans.comparison import Comparison, Outcome, SideBySide, compare
+from lrm.plans.comparison import Comparison, Outcome, compare
 from lrm.plans.planner import plan
 from lrm.privacy.budget import ZCDP, ApproxDP, PureDP
 from lrm.releases import release
@@ -44,7 +44,7 @@ def draw_errors(plan, privacy, path):
 
 
 def draw_both(laplace, gaussian, privacy, path):
-    facts = side_by_side_facts(SideBySide(laplace, gaussian), HALF, privacy)
+    facts = side_by_side_facts((laplace, gaussian), HALF, privacy)
     side_by_side_drawing(facts).save(path)
 
 

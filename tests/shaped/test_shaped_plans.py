@@ -23,7 +23,7 @@ from lrm.errors import BudgetError, FileFormatError, LrmError, StopSolver, Workl
 from lrm.exact.cells import CellMap
 from lrm.exact.measured import Measured
 from lrm.maps.matrices import DenseMap
-from lrm.plans.comparison import Comparison, Outcome, SideBySide
+from lrm.plans.comparison import Comparison, Outcome
 from lrm.privacy.bodies.facets import Facets
 from lrm.privacy.bodies.tables import Tables
 from lrm.privacy.budget import PureDP
@@ -686,7 +686,7 @@ def test_a_stopped_search_keeps_what_was_found():
 def test_advice_names_the_noise_of_the_plan():
     pure, gaussian = lrm.plan(YES_NO), lrm.plan(YES_NO, noise="gaussian")
     promises = pure.privacy(1), gaussian.privacy(1, delta="1e-9")
-    both = SideBySide(*(Comparison((Outcome("best", one),)) for one in (pure, gaussian)))
+    both = [Comparison((Outcome("best", one),)) for one in (pure, gaussian)]
     words = advice(side_by_side_facts(both, *promises))
     assert words.startswith("Shaped noise guarantees pure ε = 1")
     assert "Laplace" not in words

@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import ConvergenceError
-from lrm.maps.linear import Floats
+from lrm.maps.linear import Floats, Integers
 
-ComplexVector = NDArray[np.complex128]
-Rows = NDArray[np.intp]
+Complexes = NDArray[np.complex128]
 
 # The largest weights of a row are treated one by one, the others through their power sums.
 HEAD = 64
@@ -33,8 +32,6 @@ BLOCK_ENTRIES = 2**19
 BLOCK_ROWS = 4096
 # Complex factors that are multiplied at a time: 256 KB stay in the cache.
 PIECE_ENTRIES = 2**14
-
-ComplexMatrix = NDArray[np.complex128]
 
 # The hyperbola, its width at the saddle point in standard deviations, and the first step.
 # Measured over 9 kinds of rows × 8 confidences: angles 0.45 and 0.52 need a 1.5 times finer
@@ -144,7 +141,7 @@ class LaplaceSums:
         often = None if often is None else np.ascontiguousarray(often.T)
         return cls(scale, columns, head, power_sums, radius, often, head_counts)
 
-    def log_mgf(self, z: ComplexVector) -> ComplexVector:
+    def log_mgf(self, z: Complexes) -> Complexes:
         """Return ``K(√z)`` for one complex ``z = s²`` a row, up to a multiple of 2πi.
 
         >>> LaplaceSums.from_weights(np.array([[2.0]])).log_mgf(np.array([0.75 + 0j])).round(6)
@@ -153,7 +150,7 @@ class LaplaceSums:
         near = bool(np.all(np.abs(z) <= self.radius))
         squares = self.head if near else self.squares
         counts = self.head_counts if near else self.counts
-        total: ComplexVector = np.zeros(z.shape, dtype=np.complex128)
+        total: Complexes = np.zeros(z.shape, dtype=np.complex128)
         height = FACTORS * max(1, PIECE_ENTRIES // (FACTORS * len(z)))
         for start in range(0, len(squares), height):
             factors = 1.0 - squares[start : start + height] * z
@@ -203,7 +200,9 @@ class LaplaceSums:
         return value, first / c, second / z
 
 
-def row_blocks(matrix: Floats, counts: Floats | None = None) -> Iterator[tuple[Rows, LaplaceSums]]:
+def row_blocks(
+    matrix: Floats, counts: Floats | None = None
+) -> Iterator[tuple[Integers, LaplaceSums]]:
     """Yield the rows of a matrix of weights in blocks, without those that are zero.
 
     A block holds at most 2^19 weights (or one row) and 4,096 rows, whatever the size of the
@@ -287,8 +286,8 @@ class Contour:
 
     crossing: Floats
     log_mgf: Floats
-    nodes: ComplexMatrix
-    masses: ComplexMatrix
+    nodes: Complexes
+    masses: Complexes
     narrow: bool
 
     @classmethod
@@ -301,16 +300,16 @@ class Contour:
         width = WIDTH / np.sqrt(saddle.curvature)
         alive = np.ones(len(width), dtype=np.bool_)
         peak = np.zeros(len(width))
-        nodes: list[ComplexVector] = []
-        masses: list[ComplexVector] = []
+        nodes: list[Complexes] = []
+        masses: list[Complexes] = []
         while alive.any() and len(nodes) * step < LONGEST_ARC:
             angle = ANGLE + 1j * step * len(nodes)
             # A row that has ended stays at c, where nothing can overflow, with mass 0.
             offset = np.where(alive, width * (np.sin(angle) - np.sin(ANGLE)), 0.0)
-            s: ComplexVector = (saddle.crossing + offset).astype(np.complex128)
+            s: Complexes = (saddle.crossing + offset).astype(np.complex128)
             growth = np.exp(sums.log_mgf(s * s) - saddle.log_mgf)
             slope = width * np.cos(angle) * (step / np.pi)
-            mass: ComplexVector = np.where(alive, growth * slope / s, 0.0)
+            mass: Complexes = np.where(alive, growth * slope / s, 0.0)
             if reach is None:
                 term = np.abs(mass) * np.exp((saddle.crossing - s.real) * saddle.half_width)
             else:

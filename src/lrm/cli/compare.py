@@ -62,7 +62,7 @@ def compare(workload: str, noise: str, plot: str | None, **choices: Any) -> None
       lrm compare queries.sql --domain domain.yaml --noise both \
           --epsilon 1 --delta 1e-9
     """
-    from lrm.plans.comparison import Contest, SideBySide
+    from lrm.plans.comparison import Contest
     from lrm.views.blocks import Document
     from lrm.views.comparisons import (
         comparison_blocks,
@@ -81,7 +81,7 @@ def compare(workload: str, noise: str, plot: str | None, **choices: Any) -> None
     rows = choices["mechanisms"] or contest.rows("pure" if noise == "pure" else "laplace")
     results = [_entered(contest, each, rows, choices["seed"], choices["effort"]) for each in stated]
     if both:
-        facts = side_by_side_facts(SideBySide(*results), *stated.values())
+        facts = side_by_side_facts(results, *stated.values())
     else:
         facts = comparison_facts(results[0], *stated.values())
     if plot is not None:

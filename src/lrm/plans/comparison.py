@@ -20,7 +20,6 @@ from lrm.privacy.amounts import Amount, parse_amount
 from lrm.privacy.budget import ApproxDP, Noise, PureDP, parse_delta
 from lrm.rendering import html_of, text_of
 from lrm.solvers import settings
-from lrm.solvers.bounds import Spectrum
 from lrm.solvers.settings import Effort
 from lrm.strategies import build_strategy, check_mechanism, mechanism_names
 from lrm.strategies.base import Choice, Problem, Search
@@ -71,18 +70,6 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         return html_of(self)
-
-
-@dataclass(frozen=True, eq=False)
-class SideBySide:
-    """Mechanisms with either noise at one ε, of which Laplace noise keeps all.
-
-    Laplace noise guarantees pure ε-differential privacy. Gaussian noise guarantees it but for
-    a probability δ, which is weaker; in exchange it may have less error.
-    """
-
-    laplace: Comparison
-    gaussian: Comparison
 
 
 class Contest:
@@ -147,26 +134,23 @@ class Contest:
         return Outcome(mechanism, plan)
 
     def _plan(self, mechanism: str, search: Search, effort: Effort) -> Plan:
-        with self.problem.timings.of("search"):
-            if mechanism != SHAPED:
-                options = {"effort": effort} if mechanism == "best" else {}
-                strategy = build_strategy(mechanism, self.problem, search, options)
+        problem, (least, spectrum) = self.problem, self._bounds
+        choice: Choice | None
+        with problem.timings.of("search"):
+            if mechanism == SHAPED:
+                choice = shaped_strategy(
+                    problem, search, self._least, effort, replaced=problem.has_replaced_units
+                )
             else:
-                domain = self.problem.workload.domain
-                replaced = domain is not None and domain.unit.neighbours == "substitute"
-                body = shaped_strategy(self.problem, search, self._least, effort, replaced=replaced)
-        if mechanism != SHAPED:
-            bounds = self._bounds_with(strategy)
-            return plan_of(self.problem, strategy, noise=search.noise, bounds=bounds)
-        if body is None:
+                options = {"effort": effort} if mechanism == "best" else {}
+                choice = build_strategy(mechanism, problem, search, options)
+        if choice is None:
             raise UsageError("no body with less error than independent noise was found")
-        bounds = body.least_error, self._bounds[1]
-        return plan_of(self.problem, body, noise="shaped", bounds=bounds)
-
-    def _bounds_with(self, strategy: Choice) -> tuple[float, Spectrum | None]:
-        """The bounds of the problem, or the better one that the search itself has proved."""
-        least, spectrum = self._bounds
-        return max(least, strategy.least_error or 0.0), spectrum
+        # The bound of the problem is about independent noise; a search may have proved a better.
+        proven = choice.least_error or 0.0
+        bounds = proven if mechanism == SHAPED else max(least, proven), spectrum
+        noise: Noise = "shaped" if mechanism == SHAPED else search.noise
+        return plan_of(problem, choice, noise=noise, bounds=bounds)
 
 
 WITHOUT_SEARCH = ("noise-on-data", "noise-on-results", "hierarchical", "wavelet")

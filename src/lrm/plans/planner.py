@@ -202,12 +202,13 @@ def _shaped(  # noqa: PLR0913, PLR0917 - what it is compared with
 ) -> Plan | None:
     """The plan with shaped noise, where it is better than another plan, most often Laplace."""
     with problem.timings.of("search"):
-        domain, own = problem.workload.domain, problem.workload is before.workload
+        own = problem.workload is before.workload
         error = weighted_error(
             problem.workload, before.measured, before.reconstruction_map, before.noise
         )
-        replaced = domain is not None and domain.unit.neighbours == "substitute"
-        choice = shaped_strategy(problem, search, error, effort, replaced=replaced)
+        choice = shaped_strategy(
+            problem, search, error, effort, replaced=problem.has_replaced_units
+        )
     if choice is None:
         return None
     bounds = choice.least_error, before.spectrum if own else None

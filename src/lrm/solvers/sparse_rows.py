@@ -27,20 +27,17 @@ from math import isqrt
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver
 from lrm.exact.plus_rows import BLOCK, PlusRows, beside_identity, trace_gradient
-from lrm.maps.linear import Floats
+from lrm.maps.linear import Floats, Integers
 from lrm.maps.words import chain_blocks
 from lrm.solvers import settings
 from lrm.solvers.extra_rows import ExtraRows, RowsError, assemble, optimise_extra_rows
 from lrm.solvers.gram_operators import ChainGram, GramOperator
 from lrm.solvers.quasi_newton import Descent, descend_orthantwise
-
-Indices = NDArray[np.intp]
 
 ENTRY_WORK = 1.1e-7
 """Seconds of counted work per entry of Θ and round, over prefix sums of 400 to 5,000 values."""
@@ -174,12 +171,12 @@ class _Resolution:
 class _Support:
     """Which entries of cells × rows may differ from 0, in the order of the cells."""
 
-    cell: Indices
-    row: Indices
+    cell: Integers
+    row: Integers
     shape: tuple[int, int]
 
     @cached_property
-    def starts(self) -> Indices:
+    def starts(self) -> Integers:
         """Where the entries of each cell begin, and where the last ones end."""
         counts = np.bincount(self.cell, minlength=self.shape[0])
         return np.concatenate([[0], np.cumsum(counts)])
@@ -210,7 +207,7 @@ class _Support:
         return products
 
     @cached_property
-    def pairs(self) -> tuple[Indices, Indices]:
+    def pairs(self) -> tuple[Integers, Integers]:
         """All pairs of entries of the same cell."""
         counts = np.bincount(self.cell, minlength=self.shape[0])
         partners = counts[self.cell]

@@ -103,6 +103,12 @@ class Problem:
         return weigh_terms(queries.batch, self.workload.importance)
 
     @property
+    def has_replaced_units(self) -> bool:
+        """Whether the domain declares that neighbours differ in a replaced privacy unit."""
+        domain = self.workload.domain
+        return domain is not None and domain.unit.neighbours == "substitute"
+
+    @property
     def is_listed(self) -> bool:
         """Whether cells are few enough to be listed: all mechanisms work then."""
         queries = self.workload.products

@@ -18,8 +18,8 @@ import numpy as np
 import scipy.linalg as la
 
 from lrm.errors import WorkloadError
-from lrm.maps.linear import Floats
-from lrm.privacy.bodies.base import Body, Integers
+from lrm.maps.linear import Floats, Integers
+from lrm.privacy.bodies.base import Body
 from lrm.privacy.bodies.gauges import minimise
 from lrm.privacy.bodies.sampling import Sample, sample_hull
 from lrm.privacy.bodies.split import MOST_LEAVES, SplitHull, Tree, distinct, leaves_of

@@ -7,7 +7,7 @@ be made of a file that somebody kept.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from lrm.views.html import page
 from lrm.views.plans import certificate
 
 if TYPE_CHECKING:  # it imports all mechanisms, and the page of a release needs none
-    from lrm.plans.comparison import Comparison, SideBySide
+    from lrm.plans.comparison import Comparison
 
 
 def comparison_facts(result: Comparison, privacy: Privacy | None = None) -> dict[str, Any]:
@@ -60,10 +60,15 @@ def comparison_facts(result: Comparison, privacy: Privacy | None = None) -> dict
     }
 
 
-def side_by_side_facts(both: SideBySide, pure: Privacy, privacy: Privacy) -> dict[str, Any]:
-    """Laplace noise at ``pure`` and Gaussian noise at ``privacy``, and which has less error."""
-    laplace = comparison_facts(both.laplace, pure)
-    gaussian = comparison_facts(both.gaussian, privacy)
+def side_by_side_facts(
+    both: Iterable[Comparison], pure: Privacy, privacy: Privacy
+) -> dict[str, Any]:
+    """Laplace noise at ``pure`` and Gaussian noise at ``privacy``, and which has less error.
+
+    Laplace noise guarantees pure ε-differential privacy. Gaussian noise guarantees it but for
+    a probability δ, which is weaker; in exchange it may have less error.
+    """
+    laplace, gaussian = map(comparison_facts, both, (pure, privacy))
     least = [_least(part) for part in (laplace, gaussian)]
     known = None not in least
     return {

@@ -11,7 +11,7 @@ from lrm.accuracy import amount_for_error
 from lrm.errors import BudgetError, UsageError
 from lrm.maps.linear import Floats
 from lrm.plans import Plan
-from lrm.plans.comparison import Comparison, Outcome, SideBySide
+from lrm.plans.comparison import Comparison, Outcome
 from lrm.privacy.amounts import spell_amount
 from lrm.privacy.budget import ZCDP, Privacy, PureDP, unit_privacy
 from lrm.views.baselines import baseline_table, errors_by_mechanism
@@ -75,7 +75,7 @@ class Rated:
 
 def advice_between(laplace: Plan, gaussian: Plan, pure: Privacy, approximate: Privacy) -> str:
     """Noise for pure epsilon or Gaussian noise: which to take."""
-    both = SideBySide(*(Comparison((Outcome("best", plan),)) for plan in (laplace, gaussian)))
+    both = (Comparison((Outcome("best", plan),)) for plan in (laplace, gaussian))
     return advice(side_by_side_facts(both, pure, approximate))
 
 

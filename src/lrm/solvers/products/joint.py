@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import Bounds, minimize
 
 from lrm.clock import UNLIMITED, Clock, Step, work_of
@@ -20,7 +19,7 @@ from lrm.errors import StopSolver
 from lrm.exact.products.basis import Basis, identity_basis
 from lrm.exact.products.marginals import LEAST_LOG, Point, SetWeights
 from lrm.exact.products.quadratic import DENSE_VALUES, PairGram, Quadratic
-from lrm.maps.linear import Floats, LinearMap
+from lrm.maps.linear import Floats, Integers, LinearMap
 from lrm.solvers import settings
 from lrm.solvers.extra_rows import ExtraRows, optimise_extra_rows, round_work
 from lrm.solvers.gram_operators import ChainGram, GramOperator
@@ -45,7 +44,7 @@ class MixedGram(GramOperator):
     block: int = 1
 
     @cached_property
-    def _starts(self) -> NDArray[np.intp]:
+    def _starts(self) -> Integers:
         return np.arange(0, len(self.shares[0][1].squares), self.block)
 
     @cached_property
