@@ -217,7 +217,7 @@ class Race:
             while self.error > 0:
                 self.clock.check()
                 limit = threshold * max(1.0, self.work / patience) ** 2
-                if not self._advance(families, limit, 100 * patience):
+                if not self._advance(families, limit, settings.RACE_LONGEST * patience):
                     break
         except StopSolver:
             pass

@@ -23,6 +23,10 @@ Effort = Literal["quick", "normal", "thorough"]
 RACE_OVERHEAD = 0.02  # double: time × 1.12
 """Seconds that a stage takes at least."""
 
+RACE_LONGEST = 25  # limit
+"""What takes more than this multiple of the patience (`THRESHOLDS`) is not begun. With 100, tables
+over 900 cells took 14 s in place of 2, for nothing (``python -m benchmarks products unseen``)."""
+
 EXTRA_ROW_SHARES = (16, 12, 16, 24, 16, 8)  # the first alone: 1.0239
 """Rows p = n/share next to the identity, in turn. No winner on the panel kept more than n/14."""
 
