@@ -162,3 +162,11 @@ def test_the_residual_of_the_identity_is_exact():
     assert np.array_equal(R, 5 * np.eye(5, dtype=int) - 1)
     assert basis.column_norm(2) == (R**2).sum(axis=0).max()
     assert basis.column_norm(1) == np.abs(R).sum(axis=0).max()
+
+
+def test_a_residual_basis_without_digits_is_refused():
+    """Its inverse would have a negative trace, which a search takes for an error of 0."""
+    null = np.array([1, 1, 1, 1])
+    rows = np.array([[1 << 20, -(1 << 20), 0, 0], [0, 1, -1, 0], [0, 0, 1, -1]])
+    with pytest.raises(np.linalg.LinAlgError):
+        ResidualBasis(4, rows, null).real().projector_times(np.eye(4))

@@ -21,6 +21,21 @@ from lrm.exact.products.subsets import Masks, members_of, sums_over
 from lrm.exact.products.trees import RealTree
 from lrm.maps.linear import TINY, Floats, Integers, LinearMap
 
+LEAST_PIVOT = 1e-11
+"""Least squared pivot of a Gram of unit diagonal: what is below is rounding, and no digit of its
+inverse is right. A search would take such an inverse for a small error."""
+
+
+def gram_factor(gram: Floats) -> Floats:
+    """The lower Cholesky factor of a Gram of about unit diagonal.
+
+    Raises ``LinAlgError`` where the Gram is not positive definite in float64.
+    """
+    factor, failed = lapack.dpotrf(gram, lower=1)
+    if failed or not float(np.diag(factor).min()) ** 2 > LEAST_PIVOT:
+        raise np.linalg.LinAlgError("the Gram of an attribute is not positive definite")
+    return np.asarray(factor)
+
 
 @dataclass(frozen=True, eq=False)
 class RealResidual(AnyBasis):
@@ -43,8 +58,9 @@ class RealResidual(AnyBasis):
     def _projector(self) -> Floats:
         """P, for rows that are given."""
         assert self.rows is not None  # noqa: S101 - asked where they are
-        inverse = np.linalg.inv(self.rows.T @ self.rows + 1.0 / self.kappa)
-        return np.asarray(inverse - np.outer(self.h, self.h) / self.kappa)
+        gram = self.rows.T @ self.rows + 1.0 / self.kappa
+        gram_factor(gram)
+        return np.asarray(np.linalg.inv(gram) - np.outer(self.h, self.h) / self.kappa)
 
     def times(self, X: Floats) -> Floats:
         if self.rows is None:
@@ -72,11 +88,6 @@ class RealResidual(AnyBasis):
             return float(np.vdot(self._projector, gram.dense()))
         total = float(gram.times(np.ones((self.size, 1))).sum())
         return (float(gram.squares.sum()) - total / self.size) / self.factor**2
-
-
-LEAST_PIVOT = 1e-11
-"""Least squared pivot of a Gram of unit diagonal: what is below is rounding, and no digit of its
-inverse is right. A search would take such an inverse for a small error."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,14 +118,10 @@ class GramBasis:
 
     @cached_property
     def inverse(self) -> Floats:
-        """``H = G⁻¹``; ``LinAlgError`` where G is not positive definite in float64."""
+        """``H = G⁻¹``."""
         if self.columns is None:
             return np.eye(self.size)
-        factor, failed = lapack.dpotrf(self.gram, lower=1)
-        if failed or not float(np.diag(factor).min()) ** 2 > LEAST_PIVOT:
-            raise np.linalg.LinAlgError("the Gram of an attribute is not positive definite")
-        inverse, _ = lapack.dpotri(factor, lower=1)
-        low = np.tril(inverse)
+        low = np.tril(lapack.dpotri(gram_factor(self.gram), lower=1)[0])
         return np.asarray(low + np.tril(low, -1).T, dtype=np.float64)
 
     @cached_property
