@@ -19,7 +19,6 @@ from functools import lru_cache
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.spatial import ConvexHull, QhullError
 
 from lrm.clock import UNLIMITED, Clock
 from lrm.errors import UsageError
@@ -30,6 +29,7 @@ from lrm.maps.products.map import ProductMap
 from lrm.maps.products.values import KnownMerges, merge_values
 from lrm.plans.goals import Goals, Objective
 from lrm.privacy.budget import Noise
+from lrm.solvers.hulls import list_facets
 from lrm.strategies import build_strategy
 from lrm.strategies.base import Problem, Search
 from lrm.workload import Workload
@@ -159,12 +159,8 @@ def _corners(matrix: Floats) -> Floats:
     rows, cells = matrix.shape
     if not 2 <= rows <= FEW_QUERIES or cells <= rows or np.linalg.matrix_rank(matrix) < rows:
         return matrix
-    both = np.hstack([matrix, -matrix]).T
-    try:
-        hull = ConvexHull(both)
-    except QhullError:
-        return matrix
-    return np.asarray(matrix[:, np.unique(hull.vertices % cells)])
+    facets = list_facets(matrix.T)
+    return matrix if facets is None else np.asarray(matrix[:, np.unique(np.abs(facets)) - 1])
 
 
 @lru_cache(maxsize=512)
