@@ -5,9 +5,9 @@ See ``docs/explanation/best.md``.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -17,7 +17,7 @@ from lrm.errors import StopSolver
 from lrm.maps.linear import Floats
 from lrm.solvers import settings
 from lrm.solvers.descents import general_stages, optimise_row_space, rotation
-from lrm.solvers.exact import ExactPair, checked_pair
+from lrm.solvers.exact import checked_pair
 from lrm.solvers.extra_rows import ExtraRows, assemble, optimise_extra_rows, round_work
 from lrm.solvers.race import Family, Race, Stage
 
@@ -87,14 +87,13 @@ def _few_rows(race: Race, seed: int) -> Family:
     W = race.W
     k, n = W.shape
     rng = np.random.default_rng([seed, 1])
+    shares, most = settings.EXTRA_ROW_SHARES, settings.MOST_EXTRA_ROWS
+    counts = [min(n, max(4, min(most, min(n, 2 * k) // share))) for share in shares]
+    in_turn = itertools.cycle(counts)
 
-    def count(number: int) -> int:
-        share = settings.EXTRA_ROW_SHARES[number % len(settings.EXTRA_ROW_SHARES)]
-        return int(min(n, max(4, min(settings.MOST_EXTRA_ROWS, min(n, 2 * k) // share))))
-
-    def begin(number: int) -> Steps:
+    def begin() -> Steps:
         # Large enough not to die at once next to an identity.
-        rows = 0.2 * rng.standard_normal((count(number), n))
+        rows = 0.2 * rng.standard_normal((next(in_turn), n))
         per_round = round_work(W, len(rows))
         smoothing: tuple[float, ...] = settings.EXTRA_ROWS_SMOOTHING
         for tolerance in (1e-5, 1e-7):
@@ -111,8 +110,8 @@ def _few_rows(race: Race, seed: int) -> Family:
             yield solution.error, per_round * solution.iterations
         yield from _in_general(race, "few rows", assemble(W, rows)[1].toarray(), settings.POLISH)
 
-    cost = 200 * round_work(W, count(0))
-    polish = 50 * _general_seconds(n + count(0), k, n)
+    cost = 200 * round_work(W, counts[0])
+    polish = 50 * _general_seconds(n + counts[0], k, n)
     stages = [Stage(cost), Stage(cost, 0.9997), Stage(polish, 0.9999), Stage(polish / 2, 0.9999)]
     return Family("few rows", begin, stages, hope=lambda: 1.0, needed=1)
 
@@ -134,8 +133,7 @@ def _row_space(
     r = min(n, int(np.ceil(width * k)))
     rng = np.random.default_rng([seed, 3, r])
 
-    def begin(number: int) -> Steps:
-        del number
+    def begin() -> Steps:
         X = rotation(W, r, rng)
         name = f"row space, r = {r}"
         for stages, tolerance in (
@@ -176,9 +174,7 @@ def _in_general(race: Race, name: str, L: Floats, schedule: Schedule) -> Steps:
     k, n = race.W.shape
     last = len(schedule)
     for stage_result in general_stages(race.W, L, schedule=schedule, clock=race.clock):
-        race.offer(
-            name, stage_result.error, partial(_same, stage_result.pair), stage_result.iterations
-        )
+        race.offer_pair(name, stage_result.pair, stage_result.iterations)
         race.clock.check()
         # Before the end, how good a strategy will be shows in its error while it is relaxed.
         last -= 1
@@ -187,15 +183,6 @@ def _in_general(race: Race, name: str, L: Floats, schedule: Schedule) -> Steps:
             stage_result.relaxed if last else stage_result.error,
             per_round * stage_result.iterations,
         )
-
-
-def _moved(L: Floats) -> float:
-    """The share of its entries that a descent from L moves: a gradient opens about as many."""
-    return min(1.0, 2.0 * np.count_nonzero(L) / L.size)
-
-
-def _same(pair: ExactPair) -> ExactPair:
-    return pair
 
 
 def polish(race: Race, name: str, L: Floats) -> None:
@@ -208,12 +195,12 @@ def polish(race: Race, name: str, L: Floats) -> None:
 def from_start(race: Race, name: str, L: Floats) -> Family:
     """One descent in the general form from a strategy."""
     k, n = race.W.shape
-    cost = _general_seconds(len(L), k, n, _moved(L))
+    # A gradient opens about as many entries as are not 0.
+    cost = _general_seconds(len(L), k, n, min(1.0, 2.0 * np.count_nonzero(L) / L.size))
     stages = [Stage(cost * rounds, ratio) for rounds, ratio in settings.FROM_START]
     name = f"{name}, general form"
 
-    def begin(number: int) -> Steps:
-        del number
+    def begin() -> Steps:
         return _in_general(race, name, L, settings.GENERAL_SCHEDULE)
 
     return Family(name, begin, stages, hope=lambda: 0.3, limit=1)
@@ -225,8 +212,7 @@ def _random_general(race: Race, seed: int) -> Family:
     k, n = W.shape
     rng = np.random.default_rng([seed, 4])
 
-    def begin(number: int) -> Steps:
-        del number
+    def begin() -> Steps:
         start = rotation(W, 2 * k, rng) @ W
         return _in_general(race, f"general form, r = {2 * k}", start, settings.GENERAL_SCHEDULE)
 

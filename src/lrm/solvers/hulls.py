@@ -37,12 +37,6 @@ VERTEX_BITS = 24
 MARGINS = (2e-5, 2e-4, 2e-3)
 """How far vertices are moved outwards: the first for which facets are simplices and hold all."""
 
-AVERAGED = 0.3
-"""Share of the last rounds of a descent whose points are averaged."""
-
-APART = 0.8
-"""Cosine, where the body is about round, below which two short directions are different."""
-
 
 def list_facets(points: Floats) -> Integers | None:
     """The facets of conv(±points), one of each pair ±F; None where they cannot be listed.
@@ -132,7 +126,7 @@ def short_points(sample: Sample, count: int) -> Floats:
     white /= np.linalg.norm(white, axis=1)[:, None]
     indices: list[int] = []
     for i in np.argsort(lengths).tolist():
-        if np.all(np.abs(white[indices] @ white[i]) < APART):
+        if np.all(np.abs(white[indices] @ white[i]) < settings.FREE_APART):
             indices.append(i)
         if len(indices) == count:
             break
@@ -166,7 +160,7 @@ def lower_error(  # noqa: PLR0913, PLR0917 - a problem, its start and its size
     size = settings.FREE_STEP * math.sqrt(float((points**2).mean()))
     momentum, squares = settings.FREE_MOMENTUM, settings.FREE_SQUARES
     mean, square = np.zeros_like(points), np.zeros((len(points), 1))
-    averaged, first = points, round((1.0 - AVERAGED) * rounds)
+    averaged, first = points, round((1.0 - settings.FREE_AVERAGED) * rounds)
     for step in range(1, rounds + 1):
         generators = np.vstack([columns, points])
         directions = Ellipsoid(la.cholesky(moment, lower=True)).draw(count, rng)

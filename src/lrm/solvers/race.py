@@ -56,8 +56,8 @@ class Family:
     name
         What the candidates are called.
     begin
-        From the number of a descent to its stages: each step of the iterator runs one stage and
-        yields the error so far and the seconds of work that the stage took.
+        Begins another descent: each step of the iterator runs one stage and yields the error so
+        far and the seconds of work that the stage took.
     stages
         What to expect of them.
     hope
@@ -69,7 +69,7 @@ class Family:
     """
 
     name: str
-    begin: Callable[[int], Iterator[tuple[float, float]]]
+    begin: Callable[[], Iterator[tuple[float, float]]]
     stages: Sequence[Stage]
     hope: Callable[[], float]
     limit: int = 1_000_000
@@ -196,6 +196,10 @@ class Race:
             pair = factorise(self.W, L)
         except ConvergenceError:
             return np.inf
+        return self.offer_pair(name, pair, iterations)
+
+    def offer_pair(self, name: str, pair: ExactPair, iterations: int = 0) -> float:
+        """Offer a strategy in its exact form, and return its error."""
         self.offer(name, pair.error, lambda: pair, iterations)
         return pair.error
 
@@ -245,7 +249,7 @@ class Race:
         self._remaining = self.clock.seconds_for(sum(cost for _, cost, _ in choices))
         best_choice = max(choices, key=lambda choice: choice[0] / choice[1])[2]
         if isinstance(best_choice, Family):
-            run = _Run(best_choice, best_choice.begin(len(best_choice.runs)))
+            run = _Run(best_choice, best_choice.begin())
             best_choice.runs.append(run)
         else:
             run = best_choice

@@ -309,6 +309,10 @@ FREE_STEP, FREE_MOMENTUM, FREE_SQUARES = 0.08, 0.9, 0.98  # half of the first: 1
 """The first step of free points relative to their size, and how much of the mean gradient and of
 its mean square is kept."""
 
+FREE_AVERAGED, FREE_APART = 0.3, 0.8  # double of the first: 1.0023; half of the second: 1.0057
+"""Share of the last rounds whose points are averaged; cosine, where the body is about round, below
+which two short directions to begin with are different."""
+
 FREE_WORTH = 0.985  # half: 1.0310
 """Free points of hulls by parts must lower the error by more than 1.5 %: they slow down draws."""
 
