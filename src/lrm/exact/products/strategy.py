@@ -26,7 +26,7 @@ from lrm.maps.words import Total
 MOST_VALUES = 1 << 27
 """Merged values of an axis: 1 GiB of counts."""
 
-MOST_CLASSED = 1 << 16
+MOST_CLASSED = 1 << 17
 """Combinations of values that may be in classes."""
 
 FEWER_CLASSES = 4
