@@ -123,3 +123,19 @@ def test_plan_of_conditions_alone():
     workload = lrm.Workload(ProductMap(joint(200)))
     plan = lrm.plan(workload, effort="quick")
     assert plan.strategy_error == pytest.approx(1.0)
+
+
+def test_a_condition_of_hundreds_of_products():
+    """A product for each day; measured by two classes."""
+    domain = lrm.Domain(
+        [
+            lrm.Integers("first", 1, 200),
+            lrm.Integers("last", 1, 200),
+            lrm.Categories("ward", ["a", "b", "c"]),
+        ],
+        "t",
+    )
+    text = "SELECT ward, COUNT(*) AS n FROM t WHERE last - first > 7 GROUP BY ward; "
+    plan = lrm.plan(lrm.sql(text + "SELECT ward, COUNT(*) AS m FROM t GROUP BY ward", domain))
+    assert len(plan.workload.products.batch.choice) > 150
+    assert plan.statement_ratios.max() < 0.9

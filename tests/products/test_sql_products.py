@@ -243,9 +243,15 @@ def test_too_many_products_are_refused_or_written_out():
     tables = lrm.where(lrm.marginals(square, 1), diagonal)
     assert tables.queries.kind == "sparse"
     assert tables.queries.sparse().sum() == 200
-    wide = Domain([*square.attributes, Integers("k", 0, 99)], "t")
-    with pytest.raises(SqlError, match="a sum of 100 products of attributes, and at most 64"):
-        sql(f"SELECT COUNT(*) FROM t WHERE {diagonal}", wide)
+    wide = Domain([*square.attributes, Integers("k", 0, 10**6)], "t")
+    whole = sql(f"SELECT COUNT(*) FROM t WHERE {diagonal}", wide)
+    assert len(whole.products.batch.choice) == 100
+    kept = lrm.where(lrm.marginals(wide, 0), diagonal)
+    assert len(kept.products.batch.choice) == 100
+    both = Domain([*wide.attributes, Integers("m", 0, 99)], "t")
+    other = " OR ".join(f"(k = {n} AND m = {n})" for n in range(100))
+    with pytest.raises(SqlError, match="a sum of 10,000 products of attributes, and at most 64"):
+        sql(f"SELECT COUNT(*) FROM t WHERE ({diagonal}) AND ({other})", both)
 
 
 def test_a_group_with_a_condition_on_many_values_is_refused():

@@ -197,8 +197,9 @@ def where(batch: Workload, condition: str) -> Workload:
         raise WorkloadError(f"expected one condition, got {condition!r}")
     nothing: list[Product] = [(1.0, {0: np.zeros(batch.domain.shape[0])})]
     kept_products = condition_products or nothing
-    if batch.products is not None and len(kept_products) <= MANY_PRODUCTS:
-        return replace(batch, queries=ProductMap(restricted(batch.products.batch, kept_products)))
+    queries, few = batch.products, len(kept_products) <= MANY_PRODUCTS
+    if queries is not None and (few or not queries.is_flat):
+        return replace(batch, queries=ProductMap(restricted(queries.batch, kept_products)))
     cells = sp.diags_array(cell_weights(kept_products, batch.domain.shape))
     return replace(batch, queries=SparseMap(sp.csr_array(batch.queries.sparse() @ cells)))
 

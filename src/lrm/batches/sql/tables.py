@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.batches.sql.atoms import AND, FALSE, NOT, TRUE, Truths
+from lrm.batches.sql.evaluation import MAX_VALUES
 from lrm.errors import SqlError
-from lrm.maps.products.combine import MANY_PRODUCTS, Product
+from lrm.maps.products.combine import MANY_PRODUCTS, MOST_PRODUCTS, Product
 from lrm.spelling import how_many
 
 if TYPE_CHECKING:
@@ -312,12 +313,12 @@ def products_of(compiled: Weights, cells: Cells) -> list[Product]:
         undecided = summand.undecided()
         if undecided is not None:
             raise cells.explain(undecided)
-    limit = MANY_PRODUCTS if cells.domain.size > FLAT_CELLS else FLAT_CELLS
+    limit = _most_products(compiled, cells.domain.shape)
     product_list = _few([_summand_products(summand, limit) for summand in compiled], compiled)
     if len(product_list) > limit:
         raise SqlError(
             f"the answer is a sum of {len(product_list):,} products of attributes, and at most "
-            f"{MANY_PRODUCTS} are supported over a domain of {how_many(cells.domain.size)} cells; "
+            f"{limit} are supported over a domain of {how_many(cells.domain.size)} cells; "
             "use OR and NOT across fewer attributes, or write several statements",
             code="size",
         )
@@ -327,13 +328,23 @@ def products_of(compiled: Weights, cells: Cells) -> list[Product]:
     ]
 
 
+def _most_products(compiled: Weights, sizes: Sequence[int]) -> int:
+    """Products that an answer may be the sum of."""
+    if math.prod(sizes) <= FLAT_CELLS:
+        return FLAT_CELLS
+    tables = [table for summand in compiled for table in summand.tables if len(table.axes) > 1]
+    joined = {axis for table in tables for axis in table.axes}
+    few = math.prod(sizes[axis] for axis in joined) <= MAX_VALUES
+    return MOST_PRODUCTS if few else MANY_PRODUCTS
+
+
 def _summand_products(summand: Summand, limit: int) -> list[Vectors]:
     parts = [decompose(Table(table.axes, table.values + 0.0)) for table in summand.tables]
     count = math.prod(map(len, parts))
-    if count > max(limit, MANY_PRODUCTS):
+    if count > limit:
         raise SqlError(
             f"the answer is a sum of {count:,} products of attributes, and at most "
-            f"{MANY_PRODUCTS} are supported; use OR and NOT across fewer attributes, "
+            f"{limit:,} are supported; use OR and NOT across fewer attributes, "
             "or write several statements",
             code="size",
         )

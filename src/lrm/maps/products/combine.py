@@ -23,6 +23,10 @@ Product = tuple[float, Mapping[int, Floats]]
 MANY_PRODUCTS = 64
 """Products that one query may be the sum of, without being written out cell by cell."""
 
+MOST_PRODUCTS = 512
+"""Products of a condition on few combinations of values, over more cells than can be written out:
+such conditions are measured by classes of combinations."""
+
 MOST_FACTOR_WEIGHTS = 1 << 25
 """Weights of a factor that is written out: 256 MB."""
 
