@@ -132,6 +132,7 @@ def test_a_condition_of_hundreds_of_products():
             lrm.Integers("first", 1, 200),
             lrm.Integers("last", 1, 200),
             lrm.Categories("ward", ["a", "b", "c"]),
+            lrm.Integers("age", 0, 99),
         ],
         "t",
     )
