@@ -43,7 +43,7 @@ from lrm.maps.linear import TINY, Floats, Integers
 from lrm.maps.products.batch import ProductBatch
 from lrm.solvers import settings
 from lrm.solvers.gaussian import optimise_gaussian
-from lrm.solvers.products.grouping import group_terms, joint_terms
+from lrm.solvers.products.grouping import group_terms, joint_terms, without_joint
 
 Subset = tuple[int, ...]
 
@@ -257,9 +257,20 @@ def optimise_gaussian_groups(
     ``statements`` are the terms of each, which may be kept together. Tables and totals alone gain
     nothing from groups: one is the optimum.
     """
-    joint = bool(joint_terms(batch))
+    joint = joint_terms(batch)
+    rest, others = without_joint(batch, joint, statements)
     if joint and (groups := _groups(batch, clock, statements)):
-        return groups  # all terms together would distinguish all combinations of long attributes
+        # All terms together would distinguish all combinations of long attributes.
+        if not len(rest):
+            return groups
+        parts = [rest, *(np.array(sorted(terms)) for terms in joint)]
+        solved = [
+            optimise_gaussian_groups(batch.take(part), clock=clock, statements=own)
+            for part, own in zip(parts, [others, *([()] * len(joint))], strict=True)
+        ]
+        terms = (part[own] for part, some in zip(parts, solved, strict=True) for own in some.terms)
+        apart = GaussianGroups(tuple(terms), tuple(one for some in solved for one in some.groups))
+        return min(groups, apart, key=lambda candidate: candidate.error)
     single_group = optimise_gaussian_products(batch, clock=clock)
     together = GaussianGroups((np.arange(batch.terms),), (single_group,), single_group.bound)
     if joint or clock.must_end() or single_group.bound or single_group.own:

@@ -19,6 +19,7 @@ from lrm.errors import StopSolver
 from lrm.exact.products.marginals import Point
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.strategy import merged_axes, mixed_attributes
+from lrm.maps.linear import Integers
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import KnownMerges, merge_values
 from lrm.solvers import settings
@@ -161,6 +162,16 @@ def joint_terms(batch: ProductBatch) -> list[frozenset[int]]:
             if any(axis.classes is not None for axis in axes):
                 joint.append(frozenset(terms.tolist()))
     return joint
+
+
+def without_joint(
+    batch: ProductBatch, joint: Sequence[frozenset[int]], statements: Sequence[frozenset[int]]
+) -> tuple[Integers, list[frozenset[int]]]:
+    """The terms that are not joint, and the statements by the numbers of these terms."""
+    rest = np.array(sorted(frozenset(range(batch.terms)).difference(*joint)), dtype=np.int64)
+    number = {term: place for place, term in enumerate(rest.tolist())}
+    some = (frozenset(number[t] for t in terms if t in number) for terms in statements)
+    return rest, [terms for terms in some if terms]
 
 
 def differing_terms(batch: ProductBatch) -> list[frozenset[int]]:

@@ -22,7 +22,7 @@ from lrm.maps.products.batch import ProductBatch
 from lrm.solvers import settings
 from lrm.solvers.products.fusing import fuse_axes, fuse_long_axes
 from lrm.solvers.products.group import EFFORTS, GroupEffort, GroupSearch
-from lrm.solvers.products.grouping import Grouping, group_terms, joint_terms
+from lrm.solvers.products.grouping import Grouping, group_terms, joint_terms, without_joint
 from lrm.solvers.settings import Effort
 
 #: A quick look at a group, to compare splits.
@@ -180,17 +180,19 @@ class _Search:
     def quick(self, clock: Clock, statements: Sequence[frozenset[int]] = ()) -> None:
         """Search for one group, a split in two, and groups of terms that share little."""
         self.clock = clock
-        hopeless, joint = False, bool(joint_terms(self.batch))
+        hopeless, joint = False, joint_terms(self.batch)
         with contextlib.suppress(StopSolver):
             # Random numbers of its own: that for one group is then that of classical marginals.
             rng = np.random.default_rng([self._seed, 1])
             grouping = group_terms(self.batch, clock, statements=statements)
             if grouping is not None:
-                hopeless = joint
+                hopeless = bool(joint)
                 if not joint:
                     full_root = grouping.root(self._everything)
                     hopeless = full_root**3 > 2.0 * grouping.whole_root**3
                 self._add(self._solve_each(grouping.groups, rng))
+        with contextlib.suppress(StopSolver):
+            hopeless |= self._measure_apart(joint, statements)
         if not hopeless:
             self._add([self._solve(self._everything)])
         with contextlib.suppress(StopSolver):
@@ -202,6 +204,19 @@ class _Search:
         if hopeless and not (joint and self._found):
             everything = _TermSearch(self.batch, self._everything, self.rng)
             self._add([everything.run_once(SCOUT, clock)])
+
+    def _measure_apart(
+        self, joint: Sequence[frozenset[int]], statements: Sequence[frozenset[int]]
+    ) -> bool:
+        """Add a strategy for joint terms by themselves, and all others as if alone, if any."""
+        rest, others = without_joint(self.batch, joint, statements)
+        if not joint or not len(rest):
+            return False
+        search = _Search(self.batch.take(rest), self.rng, self._seed, self._whole)
+        search.quick(self.clock, others)
+        groups = [replace(group, terms=rest[group.terms]) for group in search.best.groups]
+        self._add([*groups, *(self._solve(terms) for terms in joint)])
+        return True
 
     def further(self, effort: Effort, clock: Clock) -> None:
         """Go on with more effort where the least error is near."""
