@@ -141,6 +141,6 @@ def test_descents_that_find_nothing_are_not_repeated():
         begun.append(len(begun))
         yield (9.0 if begun[-1] == 1 else np.inf), 0.0
 
-    family = Family("fails", begin, [Stage(0.1)], hope=1.0)
+    family = Family("fails", begin, [Stage(0.1)], hope=lambda: 1.0)
     race.run([family], 1e-9)
     assert len(begun) <= 3

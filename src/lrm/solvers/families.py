@@ -62,7 +62,10 @@ def families(race: Race, seed: int) -> list[Family]:
     candidates = [_few_rows(race, seed)]
     if k < n:
         first = min(0.3, 0.1 * n / (k * k)) if n > 0.2 * k * k else 0.0
-        candidates += [_row_space(race, seed, w, first) for w in settings.ROW_SPACE_WIDTHS]
+        in_row_space: list[Family] = []
+        for width in settings.ROW_SPACE_WIDTHS:
+            in_row_space.append(_row_space(race, seed, width, first, in_row_space))
+        candidates += in_row_space
     if k <= settings.GENERAL_RANK * n:
         candidates.append(_random_general(race, seed))
     return candidates
@@ -110,17 +113,20 @@ def _few_rows(race: Race, seed: int) -> Family:
     cost = 200 * round_work(W, counts[0])
     polish = 50 * _general_seconds(n + counts[0], k, n)
     stages = [Stage(cost), Stage(cost, 0.9997), Stage(polish, 0.9999), Stage(polish / 2, 0.9999)]
-    return Family("few rows", begin, stages, hope=1.0)
+    return Family("few rows", begin, stages, hope=lambda: 1.0, needed=1)
 
 
 def _row_space_seconds(r: int, k: int, n: int) -> float:
     return work_of(2.0 * r * k * n + r * k * k, 1.0 * r * n)
 
 
-def _row_space(race: Race, seed: int, width: float, first: float) -> Family:
+def _row_space(
+    race: Race, seed: int, width: float, first: float, other_families: Sequence[Family]
+) -> Family:
     """Combinations of the rows of W: ahead where there are far more cells than its rank squared.
 
-    ``first`` is what to hope for before any has been seen.
+    ``first`` is what to hope for before any has been seen. Where
+    ``other_families``, those of other widths, end far above the best, so will this one.
     """
     W = race.W
     k, n = W.shape
@@ -150,7 +156,12 @@ def _row_space(race: Race, seed: int, width: float, first: float) -> Family:
         Stage(100 * cost, 0.97),
         Stage(50 * _general_seconds(k, k, n), 0.9995),
     )
-    return Family("row space", begin, stages, hope=first)
+
+    def hope() -> float:
+        ends = [run.expected() for family in other_families for run in family.runs]
+        return first if not ends or min(ends) < 1.25 * race.error else 0.0
+
+    return Family("row space", begin, stages, hope, needed=1)
 
 
 def _general_seconds(r: int, k: int, n: int, moved: float = 1.0) -> float:
@@ -192,7 +203,7 @@ def from_start(race: Race, name: str, L: Floats) -> Family:
     def begin() -> Steps:
         return _in_general(race, name, L, settings.GENERAL_SCHEDULE)
 
-    return Family(name, begin, stages, hope=0.3, limit=1)
+    return Family(name, begin, stages, hope=lambda: 0.3, limit=1)
 
 
 def _random_general(race: Race, seed: int) -> Family:
@@ -208,4 +219,4 @@ def _random_general(race: Race, seed: int) -> Family:
     cost = _general_seconds(2 * k, k, n)
     stages = [Stage(cost * rounds, ratio) for rounds, ratio in settings.FROM_RANDOM]
     gain = 0.05 / max(1.0, sum(stage.cost for stage in stages))
-    return Family("general form", begin, stages, hope=gain)
+    return Family("general form", begin, stages, hope=lambda: gain)

@@ -61,16 +61,19 @@ class Family:
     stages
         What to expect of them.
     hope
-        Expected relative gain of the first descent.
+        Expected relative gain of the first descent, by what is known when it is asked.
     limit
         How many descents there can be.
+    needed
+        How many stages a descent that does not win goes through, about; all of them by default.
     """
 
     name: str
     begin: Callable[[], Iterator[tuple[float, float]]]
     stages: Sequence[Stage]
-    hope: float
+    hope: Callable[[], float]
     limit: int = 1_000_000
+    needed: int | None = None
     runs: list[_Run] = field(default_factory=list)
     seen: list[list[tuple[float, float]]] = field(default_factory=list)
 
@@ -107,12 +110,12 @@ class Family:
         far may still gain is no reason for another one. Neither is a family most of whose descents
         found no strategy at all.
         """
-        cost = sum(map(self.cost, range(len(self.stages))))
+        cost = sum(map(self.cost, range(len(self.stages))[: self.needed]))
         m = len(self.runs)
         if m >= self.limit:
             return 0.0, cost
         if m == 0:
-            return self.hope, cost
+            return self.hope(), cost
         errors = sorted(e for run in self.runs if np.isfinite(e := run.expected()))
         if 2 * len(errors) < m + 1:
             return 0.0, cost
