@@ -191,8 +191,7 @@ class _Search:
                     full_root = grouping.root(self._everything)
                     hopeless = full_root**3 > 2.0 * grouping.whole_root**3
                 self._add(self._solve_each(grouping.groups, rng))
-        with contextlib.suppress(StopSolver):
-            hopeless |= self._measure_apart(joint, statements)
+                self._measure_apart(joint, statements)
         if not hopeless:
             self._add([self._solve(self._everything)])
         with contextlib.suppress(StopSolver):
@@ -207,16 +206,15 @@ class _Search:
 
     def _measure_apart(
         self, joint: Sequence[frozenset[int]], statements: Sequence[frozenset[int]]
-    ) -> bool:
+    ) -> None:
         """Add a strategy for joint terms by themselves, and all others as if alone, if any."""
         rest, others = without_joint(self.batch, joint, statements)
         if not joint or not len(rest):
-            return False
+            return
         search = _Search(self.batch.take(rest), self.rng, self._seed, self._whole)
         search.quick(self.clock, others)
         groups = [replace(group, terms=rest[group.terms]) for group in search.best.groups]
         self._add([*groups, *(self._solve(terms) for terms in joint)])
-        return True
 
     def further(self, effort: Effort, clock: Clock) -> None:
         """Go on with more effort where the least error is near."""
