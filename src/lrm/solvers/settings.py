@@ -51,7 +51,7 @@ FROM_RANDOM = ((60, 1.0), (100, 0.15), (60, 1.03), (40, 1.01), (20, 1.001), (12,
 
 GENERAL_RANK = 0.45  # limit (see below)
 """Such starts are tried up to this rank, as a share of the cells: on 65 counts of overlapping age
-groups (``python -m benchmarks tables``) the error is 482 with them and 572 without."""
+groups (``python -m benchmarks tables``) the error is 497 with them and 572 without."""
 
 EXTRA_ROWS_SMOOTHING = (0.1, 0.03, 0.01)  # second half: time × 1.22
 """Widths of the rounded kink of |θ|, from wide to narrow."""

@@ -84,7 +84,8 @@ def add_rows(problem: Problem, search: Search, effort: str, known: Strategy) -> 
         known = _add_own_rows(problem, search, known)
     if search.clock.must_end():
         return known
-    if has_long_ranges(problem):
+    # Prefix sums and all ranges are too long for rows that repeat, and to be written out.
+    if not queries.has_closed_forms and has_long_ranges(problem):
         local = _add_periodic_rows(problem, search, effort, known)
         if local is not None:
             return local
