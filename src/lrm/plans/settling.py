@@ -125,7 +125,7 @@ def _at_fixed_sets(goals: Goals, settled: Settled, search: Search) -> Settled:
     parts = columns.of_row[[own.start for _, own in queries.term_slices()]]
     reweighing = Reweighing(batch, parts, choice.found, goals.column_weights(emphasis))
     squares = goals.squares(reweighing.errors(reweighing.at()) / columns.sizes)
-    combined = isinstance(choice.found, ProductStrategy) and choice.found.combined
+    combined = choice.found.combined
     if combined or goals.exact_squares is not None:
         exact = settled.squares(goals, search)
         goals, squares = goals.scaled(squares, exact), exact

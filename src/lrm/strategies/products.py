@@ -73,8 +73,8 @@ def best_products(problem: Problem, search: Search, *, effort: Effort = "normal"
 def _searched(
     mechanism: str, strategy: ProductStrategy | GaussianGroups, search: Search, effort: Effort
 ) -> ProductChoice:
-    name = "residuals" if isinstance(strategy, GaussianGroups) else "weighted marginals"
-    record = search.record(name, [Candidate(name, strategy.error, 0)], effort)
+    candidate = Candidate(strategy.name, strategy.error, 0)
+    record = search.record(strategy.name, [candidate], effort)
     return ProductChoice(mechanism, strategy, record=record)
 
 
@@ -99,8 +99,7 @@ def _terms_of_statements(problem: Problem) -> list[frozenset[int]]:
 
 def bounded(choice: ProductChoice, problem: Problem) -> ProductChoice:
     """A choice with a number that no strategy for the weighted terms of a batch is below."""
-    strategy = choice.found
-    proven = strategy.bound * (1.0 - ROUNDING) if isinstance(strategy, GaussianGroups) else 0.0
+    proven = choice.found.bound * (1.0 - ROUNDING)
     return replace(choice, least_error=proven or product_bound(_batch(problem)))
 
 

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import lapack
@@ -203,6 +204,8 @@ class GaussianGroups:
     terms: tuple[Integers, ...]
     groups: tuple[GaussianStrategy, ...]
     bound: float = 0.0
+    name: ClassVar[str] = "residuals"
+    combined: ClassVar[bool] = False  # each group is answered from itself
 
     @property
     def error(self) -> float:

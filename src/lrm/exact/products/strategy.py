@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -375,6 +376,13 @@ class ProductStrategy:
     groups: tuple[Group, ...]
     error: float
     combined: bool = False
+    name: ClassVar[str] = "weighted marginals"
+    bound: ClassVar[float] = 0.0  # no strategy is proven to be the best
+
+    @property
+    def shares(self) -> Floats:
+        """ω of each group."""
+        return np.array([group.weight for group in self.groups])
 
     @classmethod
     def combine(cls, groups: Sequence[Group]) -> ProductStrategy:

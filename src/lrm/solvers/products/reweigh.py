@@ -74,11 +74,7 @@ class Reweighing:
     def errors(self, strategy: ProductStrategy | GaussianGroups) -> Floats:
         """``‖B‖²·Δ²`` of each part under the last strategy, without the weights of terms."""
         errors = np.zeros(self._count)
-        if isinstance(strategy, GaussianGroups):
-            shares = strategy.shares
-        else:
-            shares = np.array([group.weight for group in strategy.groups])
-        for group, share in zip(self._groups, shares, strict=True):
+        for group, share in zip(self._groups, strategy.shares, strict=True):
             errors[group.present] += group.part_errors() / share**2
         return errors
 
