@@ -75,6 +75,28 @@ def test_other_queries_of_a_release(plan):
         release.query(lrm.sql("SELECT COUNT(*) AS n FROM t WHERE age = stay + 2", DOMAIN))
 
 
+@pytest.mark.filterwarnings("ignore:.* protects nobody")
+def test_other_queries_in_another_order_are_refused():
+    """Rows of ``stay`` within those of ``sex`` would have come in the order of the axes."""
+    text = """
+    SELECT sex, COUNT(*) AS p FROM t WHERE age > stay AND stay < 10 GROUP BY sex;
+    SELECT sex, COUNT(*) AS q FROM t WHERE age <= stay AND stay < 10 GROUP BY sex;
+    SELECT sex, COUNT(*) AS r FROM t WHERE age > stay GROUP BY sex;
+    SELECT sex, COUNT(*) AS s FROM t WHERE age <= stay GROUP BY sex;
+    """
+    plan = lrm.plan(lrm.sql(text, DOMAIN), noise="laplace", effort="quick")
+    counts = np.random.default_rng(1).integers(0, 3, DOMAIN.size)
+    release = lrm.release(plan, counts, epsilon=10**6)
+    low = (np.arange(40) < 10).astype(float)
+    short = lrm.products(DOMAIN, [{"stay": np.stack([low, 1 - low])}])
+    truth = short.queries.apply(counts.astype(float))
+    assert release.query(short).answers == pytest.approx(truth, abs=0.1)
+    # Many terms: those that are compared with the truth are drawn from all of them.
+    table = {"sex": "identity", "stay": np.stack([low, 1 - low])}
+    with pytest.raises(UnsupportedQuery):
+        release.query(lrm.products(DOMAIN, [table] + [{"sex": "identity"}] * 4000))
+
+
 def joint(n, *, between="total"):
     greater = [(1, [np.eye(n)[[x]], between, [np.arange(n) < x]]) for x in range(1, n)]
     return sum_batch([n, 3, n], [greater])

@@ -150,8 +150,11 @@ class Group:
 def on_axes(batch: ProductBatch, axes: Sequence[Axis]) -> ProductBatch:
     """The terms of a batch over the values of ``axes``.
 
-    A `WorkloadError` where a term distinguishes combinations of one class.
+    A `WorkloadError` where a term distinguishes combinations of one class, or would have its
+    answers in another order.
     """
+    if not _keep_order(batch, axes):
+        raise WorkloadError("the axes of a group are in another order than the answers of a term")
     batch = _on_combinations(batch, axes)
     for k, axis in enumerate(axes):
         if axis.classes is not None:
@@ -171,7 +174,7 @@ def answerable_terms(batch: ProductBatch, axes: Sequence[Axis]) -> list[int]:
             for place, i in enumerate(axis.attributes)
         )
     ]
-    if all(axis.classes is None for axis in axes):
+    if all(axis.classes is None for axis in axes) and _keep_order(batch.take(kept), axes):
         return kept
     answerable = []
     for term in kept:
@@ -235,8 +238,12 @@ def merged_axes(
     """
     reduction = merge_values(batch, known)
     axes = axes_of(reduction.labels)
-    together = [] if batch.simple else _fusible(reduction.batch)
-    if not together:
+    if batch.simple:
+        return axes, reduction.batch
+    mixed = mixed_attributes(reduction.batch)
+    together = np.flatnonzero(mixed.any(axis=0)).tolist()
+    size = math.prod(reduction.batch.sizes[i] for i in together)
+    if len(together) < 2 or size > MOST_CLASSED:
         return axes, reduction.batch
     axis = Axis(tuple(together), tuple(reduction.labels[i] for i in together))
     fused = (
@@ -245,7 +252,7 @@ def merged_axes(
         *(axes[i] for i in range(together[0] + 1, len(axes)) if i not in together),
     )
     try:
-        sums = _sums_along(_on_combinations(batch, fused), together[0])
+        sums = _sums_along(on_axes(batch, fused), together[0])
     except WorkloadError:
         return axes, reduction.batch
     # With a total, no combination is dropped.
@@ -265,23 +272,22 @@ def mixed_attributes(batch: ProductBatch) -> NDArray[np.bool_]:
     return mixed
 
 
-def _fusible(batch: ProductBatch) -> list[int]:
-    """Attributes on which products of one term differ; [] where they cannot be one axis.
+def _keep_order(batch: ProductBatch, axes: Sequence[Axis]) -> bool:
+    """Whether answers are in the same order over axes as over attributes.
 
-    Answers are in the order of the attributes, so what one of them passes on its way to the first
-    must have one query, or it itself.
+    Those of a product are in the order of its attributes with several queries: these must come in
+    the same order along the axes.
     """
-    together = np.flatnonzero(mixed_attributes(batch).any(axis=0)).tolist()
-    if len(together) < 2 or math.prod(batch.sizes[i] for i in together) > MOST_CLASSED:
-        return []
-    several = np.zeros(batch.choice.shape, dtype=bool)
-    for i, choices in enumerate(batch.factors):
-        several[:, i] = np.array([len(factor) > 1 for factor in choices])[batch.choice[:, i]]
-    for i in together[1:]:
-        passed = [j for j in range(together[0], i) if j not in together]
-        if np.any(several[:, [i]] & several[:, passed]):
-            return []
-    return together
+    order = [i for axis in axes for i in axis.attributes]
+    if order == sorted(order):
+        return True
+    last = np.full(len(batch.choice), -1)
+    for i in order:
+        several = np.array([len(factor) > 1 for factor in batch.factors[i]])[batch.choice[:, i]]
+        if np.any(several & (last > i)):
+            return False
+        last[several] = i
+    return True
 
 
 def _on_combinations(batch: ProductBatch, axes: Sequence[Axis]) -> ProductBatch:
