@@ -97,6 +97,21 @@ def test_other_queries_in_another_order_are_refused():
         release.query(lrm.products(DOMAIN, [table] + [{"sex": "identity"}] * 4000))
 
 
+@pytest.mark.filterwarnings("ignore:.* protects nobody")
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_conditions_that_select_nothing(noise):
+    """Beside a condition on two attributes, and as another query of its release."""
+    much = {"epsilon": 10**6} if noise == "laplace" else {"rho": 10**11}
+    counts = np.random.default_rng(2).integers(0, 3, DOMAIN.size)
+    share = "SELECT ward, 100.0 * COUNT(*) FILTER (WHERE age = stay) / COUNT(*) AS s FROM t "
+    batch = lrm.sql(share + "WHERE age > stay GROUP BY ward", DOMAIN)
+    release = lrm.release(lrm.plan(batch, noise=noise, effort="quick"), counts, **much)
+    truth = batch.queries.apply(counts.astype(float))
+    assert release.answers == pytest.approx(truth, abs=0.1)
+    nothing = lrm.sql("SELECT COUNT(*) AS n FROM t WHERE age > stay AND age < stay", DOMAIN)
+    assert release.query(nothing).answers.tolist() == [0.0]
+
+
 def joint(n, *, between="total"):
     greater = [(1, [np.eye(n)[[x]], between, [np.arange(n) < x]]) for x in range(1, n)]
     return sum_batch([n, 3, n], [greater])

@@ -130,6 +130,8 @@ class SubsetIndex:
 
     def find(self, masks: Masks) -> Integers:
         """The number of each of ``masks``, or −1."""
+        if not len(self):
+            return np.full(masks.shape[:-1], -1)
         key = self._key(masks)
         place = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
         return np.where(self._keys[place] == key, place, -1)

@@ -152,7 +152,10 @@ def joint_terms(batch: ProductBatch) -> list[frozenset[int]]:
     """
     if batch.simple:
         return []
+    # Terms that count no cell would be a group without measurements.
+    idle = frozenset(batch.idle_terms().tolist())
     mixed = mixed_attributes(batch)
+    mixed[list(idle)] = False
     sizes = np.array(merge_values(batch).batch.sizes, dtype=np.float64)
     joint = []
     for attributes in np.unique(mixed[mixed.any(axis=1)], axis=0):
@@ -161,6 +164,8 @@ def joint_terms(batch: ProductBatch) -> list[frozenset[int]]:
             axes, _ = merged_axes(batch.take(terms))
             if any(axis.classes is not None for axis in axes):
                 joint.append(frozenset(terms.tolist()))
+    if joint and idle.issuperset(frozenset(range(batch.terms)).difference(*joint)):
+        joint[0] |= idle
     return joint
 
 
