@@ -22,7 +22,14 @@ from lrm.errors import WorkloadError
 from lrm.maps.linear import LinearMap
 from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import cross_tabs, product_batch
-from lrm.maps.products.combine import MANY_PRODUCTS, Product, cell_weights, check_rows, restricted
+from lrm.maps.products.combine import (
+    MANY_PRODUCTS,
+    WRITTEN_CELLS,
+    Product,
+    cell_weights,
+    check_rows,
+    restricted,
+)
 from lrm.maps.products.map import ProductMap
 from lrm.maps.words import Word, make_factor
 from lrm.workload import LabelBlock, Labels, Workload
@@ -198,7 +205,7 @@ def where(batch: Workload, condition: str) -> Workload:
     nothing: list[Product] = [(1.0, {0: np.zeros(batch.domain.shape[0])})]
     kept_products = condition_products or nothing
     queries, few = batch.products, len(kept_products) <= MANY_PRODUCTS
-    if queries is not None and (few or not queries.is_flat):
+    if queries is not None and (few or batch.domain.size > WRITTEN_CELLS):
         return replace(batch, queries=ProductMap(restricted(queries.batch, kept_products)))
     cells = sp.diags_array(cell_weights(kept_products, batch.domain.shape))
     return replace(batch, queries=SparseMap(sp.csr_array(batch.queries.sparse() @ cells)))

@@ -16,7 +16,7 @@ from lrm.errors import WorkloadError
 from lrm.maps.linear import LinearMap
 from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.combine import MANY_PRODUCTS, Product, check_rows
+from lrm.maps.products.combine import MANY_PRODUCTS, WRITTEN_CELLS, Product, check_rows
 from lrm.maps.products.map import ProductMap
 from lrm.maps.words import make_factor, word_factor
 from lrm.workload import Label, LabelBlock, Labels, TakenLabels, Workload
@@ -309,7 +309,8 @@ class Terms(_Answers):
             np.ones(len(self.labels)),
         )
         queries = ProductMap(batch)
-        flat = self.most > MANY_PRODUCTS and queries.is_flat
+        few = queries.shape[1] <= WRITTEN_CELLS and queries.is_flat
+        flat = self.most > MANY_PRODUCTS and few
         return Workload(
             SparseMap(queries.sparse()) if flat else queries,
             labels=Labels(self.labels),

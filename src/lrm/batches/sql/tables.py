@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from lrm.batches.sql.atoms import AND, FALSE, NOT, TRUE, Truths
 from lrm.batches.sql.evaluation import MAX_VALUES
 from lrm.errors import SqlError
-from lrm.maps.products.combine import MANY_PRODUCTS, MOST_PRODUCTS, Product
+from lrm.maps.products.combine import MANY_PRODUCTS, MOST_PRODUCTS, WRITTEN_CELLS, Product
 from lrm.spelling import how_many
 
 if TYPE_CHECKING:
@@ -303,10 +303,6 @@ def _multiplied_out(parts: list[list[Vectors]], coefficient: float) -> list[Vect
     return terms
 
 
-FLAT_CELLS = 1 << 16
-"""Cells up to which an answer of more products is written out cell by cell."""
-
-
 def products_of(compiled: Weights, cells: Cells) -> list[Product]:
     """Write an aggregate as few products of one vector per attribute, over the domain's cells."""
     for summand in compiled:
@@ -330,8 +326,8 @@ def products_of(compiled: Weights, cells: Cells) -> list[Product]:
 
 def _most_products(compiled: Weights, sizes: Sequence[int]) -> int:
     """Products that an answer may be the sum of."""
-    if math.prod(sizes) <= FLAT_CELLS:
-        return FLAT_CELLS
+    if math.prod(sizes) <= WRITTEN_CELLS:
+        return WRITTEN_CELLS
     tables = [table for summand in compiled for table in summand.tables if len(table.axes) > 1]
     joined = {axis for table in tables for axis in table.axes}
     few = math.prod(sizes[axis] for axis in joined) <= MAX_VALUES

@@ -23,6 +23,9 @@ Product = tuple[float, Mapping[int, Floats]]
 MANY_PRODUCTS = 64
 """Products that one query may be the sum of, without being written out cell by cell."""
 
+WRITTEN_CELLS = 1 << 16
+"""Cells up to which a query of more products is written out cell by cell."""
+
 MOST_PRODUCTS = 512
 """Products of a condition on few combinations of values, over more cells than can be written out:
 such conditions are measured by classes of combinations."""
