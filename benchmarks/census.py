@@ -25,8 +25,8 @@ import lrm
 from benchmarks.counting import own_peak
 from benchmarks.counting_products import CASES, domain_of, generate
 from benchmarks.product_batches import REAL
-from lrm.maps.products.map import ProductMap
-from lrm.maps.products.tabulation import Tabulation
+from lrm.queries.maps.products.map import ProductMap
+from lrm.queries.maps.products.tabulation import Tabulation
 from lrm.tables import open_table
 
 __all__ = ["main"]

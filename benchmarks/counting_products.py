@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.domain import Categories, Domain, Integers, PrivacyUnit
-from lrm.maps.products.tabulation import Tabulation
+from lrm.queries.maps.products.tabulation import Tabulation
 from lrm.tables import open_table
 
 __all__ = ["CASES", "count", "generate", "works"]

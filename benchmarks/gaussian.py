@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 import lrm
 from benchmarks.panel import PANEL, SMALL
-from lrm.solvers.gaussian import optimise_gaussian
-from lrm.workload import Workload, families
+from lrm.planning.solvers.gaussian import optimise_gaussian
+from lrm.queries.workload import Workload, families
 
 __all__ = ["CASES", "HOSTILE", "main"]
 

@@ -33,9 +33,9 @@ from benchmarks import gaussian, long, product_batches, unseen, unseen_products
 from benchmarks.flights import flights_domain, flights_sql
 from benchmarks.panel import PANEL
 from benchmarks.table_batches import TABLES
-from lrm.maps.products.batch import ProductBatch, cross_tabs
-from lrm.maps.products.map import ProductMap
-from lrm.workload import Workload
+from lrm.queries.maps.products.batch import ProductBatch, cross_tabs
+from lrm.queries.maps.products.map import ProductMap
+from lrm.queries.workload import Workload
 
 __all__ = ["CASES", "Case", "facts_of", "main"]
 

@@ -22,8 +22,8 @@ import scipy.sparse as sp
 
 import lrm
 from lrm.errors import LrmError
-from lrm.maps.products.batch import ProductBatch, cross_tabs, product_batch
-from lrm.maps.products.map import ProductMap
+from lrm.queries.maps.products.batch import ProductBatch, cross_tabs, product_batch
+from lrm.queries.maps.products.map import ProductMap
 
 __all__ = ["CASES", "main"]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from lrm.workload import Workload, families
+from lrm.queries.workload import Workload, families
 
 __all__ = ["TUNED", "build", "cases"]
 

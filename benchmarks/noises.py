@@ -10,9 +10,9 @@ import argparse
 from pathlib import Path
 
 import lrm
-from lrm.batches import marginals
 from lrm.domain import Domain, Integers
-from lrm.workload import Workload, families
+from lrm.queries.builders import marginals
+from lrm.queries.workload import Workload, families
 
 __all__ = ["run"]
 

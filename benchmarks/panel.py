@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import scipy.sparse as sp
 
-from lrm.workload import Workload, families
+from lrm.queries.workload import Workload, families
 
 __all__ = ["PANEL", "SMALL"]
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.maps.products.batch import ProductBatch, cross_tabs, product_batch, sum_batch
+from lrm.queries.maps.products.batch import ProductBatch, cross_tabs, product_batch, sum_batch
 
 __all__ = ["ADULT", "CPS", "FIGURES", "LOANS", "REAL", "SMALL", "affine_batch", "prefix_tables"]
 

@@ -30,8 +30,8 @@ from benchmarks.product_batches import (
     affine_batch,
     prefix_tables,
 )
-from lrm.maps.products.batch import ProductBatch, cross_tabs, sum_batch
-from lrm.maps.products.map import ProductMap
+from lrm.queries.maps.products.batch import ProductBatch, cross_tabs, sum_batch
+from lrm.queries.maps.products.map import ProductMap
 
 __all__ = ["main"]
 

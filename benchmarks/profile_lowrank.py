@@ -17,10 +17,10 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from lrm.solvers import lagrangian
-from lrm.strategies.base import Problem, Search
-from lrm.strategies.lowrank import lowrank
-from lrm.workload import families
+from lrm.planning.solvers import lagrangian
+from lrm.planning.strategies.base import Problem, Search
+from lrm.planning.strategies.lowrank import lowrank
+from lrm.queries.workload import families
 
 FILES = {lagrangian.__file__}
 PROJECTION = {"project_columns_l1", "_thresholds", "_project", "_newton"}

@@ -29,8 +29,8 @@ import numpy as np
 
 import lrm
 from benchmarks.product_batches import REAL
-from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.map import ProductMap
+from lrm.queries.maps.products.batch import ProductBatch
+from lrm.queries.maps.products.map import ProductMap
 
 __all__ = ["main"]
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lrm.plans.planner import STAGES
+from lrm.planning.plan.planner import STAGES
 
 __all__ = ["run"]
 
@@ -33,7 +33,7 @@ CASES = [
 
 CHILD = """
 import json, resource, sys, time
-from lrm.workload.file import read_workload
+from lrm.queries.workload.file import read_workload
 import lrm
 from benchmarks.long import build
 from benchmarks.table_batches import TABLES

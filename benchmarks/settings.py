@@ -1,10 +1,10 @@
 """Settings of the search, each at half and at double its value, on fast batches.
 
 ``python -m benchmarks settings`` plans the batches below, notes which of them read which setting of
-``lrm.solvers.settings``, and plans these again with other values: half and double of a number, the
-first and the second half of a schedule. The fastest batches come first, and it ends where the error
-changes by 0.1 % or the CPU time by 10 %. A setting that changes neither is marked: it can go,
-unless it is there for larger batches.
+``lrm.planning.solvers.settings``, and plans these again with other values: half and double of a
+number, the first and the second half of a schedule. The fastest batches come first, and it ends
+where the error changes by 0.1 % or the CPU time by 10 %. A setting that changes neither is
+marked: it can go, unless it is there for larger batches.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from threadpoolctl import threadpool_limits
 from benchmarks import shaped
 from benchmarks.golden import CASES, GAUSSIAN, NORMAL, QUICK, Case
 from benchmarks.product_batches import affine_batch
-from lrm.maps.products.map import ProductMap
-from lrm.solvers import settings
-from lrm.workload import Workload, families
+from lrm.planning.solvers import settings
+from lrm.queries.maps.products.map import ProductMap
+from lrm.queries.workload import Workload, families
 
 __all__ = ["main"]
 

@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lrm
-from lrm.plans.core import Plan
+from lrm.planning.plan.core import Plan
+from lrm.planning.solvers.settings import Effort
 from lrm.privacy.bodies.base import Body
 from lrm.privacy.bodies.sampling import sample_hull
 from lrm.privacy.bodies.split import SplitHull
-from lrm.solvers.settings import Effort
-from lrm.workload import Workload, families
+from lrm.queries.workload import Workload, families
 
 __all__ = ["BATCHES", "merged"]
 

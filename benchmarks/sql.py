@@ -16,11 +16,11 @@ import warnings
 from collections import defaultdict
 from pathlib import Path
 
-from lrm.batches import sql
-from lrm.batches.sql.compile import Memory, outcomes
-from lrm.batches.sql.source import split
 from lrm.domain import Categories, Domain, Integers
 from lrm.errors import SqlError
+from lrm.queries.sql import sql
+from lrm.queries.sql.compile import Memory, outcomes
+from lrm.queries.sql.source import split
 
 STATES = [f"S{number:02d}" for number in range(20)]
 TESTS = Path(__file__).parents[1] / "tests" / "support"

@@ -35,8 +35,8 @@ from scipy.optimize import minimize
 
 import lrm
 from benchmarks.product_batches import ADULT, CPS, LOANS
-from lrm.plans.goals import OBJECTIVES, Goals, Objective
-from lrm.workload import Statement
+from lrm.planning.plan.goals import OBJECTIVES, Goals, Objective
+from lrm.queries.workload import Statement
 
 MOST_ANSWERS = 4_000_000
 """Tables of more answers are left out."""

@@ -22,8 +22,8 @@ import lrm
 from benchmarks.p_identity import p_identity
 from benchmarks.panel import PANEL
 from lrm.errors import LrmError
-from lrm.exact.cells import reduce_rows
-from lrm.workload import Workload
+from lrm.planning.design.cells import reduce_rows
+from lrm.queries.workload import Workload
 
 __all__ = ["Row", "measure", "print_table", "read_rows", "write_rows"]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 import lrm
 from lrm.domain import Domain, Integers
-from lrm.workload import Workload
+from lrm.queries.workload import Workload
 
 __all__ = ["TABLES", "draw_table"]
 

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 import lrm
 from benchmarks.table_batches import TABLES
 from lrm.errors import LrmError
-from lrm.workload import Workload
+from lrm.queries.workload import Workload
 
 __all__ = ["main"]
 

@@ -17,11 +17,11 @@ from threadpoolctl import threadpool_limits
 
 import lrm
 from benchmarks.table_batches import draw_table
-from lrm.batches import marginals
 from lrm.domain import Domain
 from lrm.domain.ordered import Integers
 from lrm.errors import ConvergenceError, LrmError
-from lrm.workload import Workload, families
+from lrm.queries.builders import marginals
+from lrm.queries.workload import Workload, families
 
 __all__ = ["KINDS", "draw", "main"]
 

@@ -18,16 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lrm
-from lrm.exact.products.basis import Basis
-from lrm.exact.products.quadratic import FactorPairs, Quadratic
-from lrm.maps.linear import LinearMap
-from lrm.maps.products.batch import ProductBatch, product_batch, sum_batch
-from lrm.maps.products.map import ProductMap
-from lrm.maps.products.values import merge_values
-from lrm.solvers.extra_rows import optimise_extra_rows
-from lrm.solvers.products.gaussian import residual_error
-from lrm.strategies.baselines import haar_tree
-from lrm.strategies.products import tree_basis
+from lrm.planning.design.products.basis import Basis
+from lrm.planning.design.products.quadratic import FactorPairs, Quadratic
+from lrm.planning.solvers.extra_rows import optimise_extra_rows
+from lrm.planning.solvers.products.gaussian import residual_error
+from lrm.planning.strategies.baselines import haar_tree
+from lrm.planning.strategies.products import tree_basis
+from lrm.queries.maps.linear import LinearMap
+from lrm.queries.maps.products.batch import ProductBatch, product_batch, sum_batch
+from lrm.queries.maps.products.map import ProductMap
+from lrm.queries.maps.products.values import merge_values
 
 __all__ = ["KINDS", "baseline_errors", "draw", "run", "workload_of"]
 

@@ -13,7 +13,7 @@ import click
 from lrm.cli.group import LazyGroup
 from lrm.cli.options import json_option
 from lrm.cli.terminal import echo, print_document, print_json
-from lrm.spelling import visible
+from lrm.files.spelling import visible
 from lrm.views.blocks import Document, plain_table
 from study.claims import Judged, Promise, evaluate, promises
 from study.convergence import measure_convergence, save_convergence

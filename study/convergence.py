@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from lrm.clock import Clock, Step
 from lrm.errors import FileFormatError, StopSolver
 from lrm.files.writing import write_text
-from lrm.solvers.lagrangian import Round, Schedule, decompose
+from lrm.planning.solvers.lagrangian import Round, Schedule, decompose
 from study.evidence import Finding, Results, exponent, judge
 from study.figures import draw, readable_axis
 from study.grid import RANK_RATIO, WORKLOADS, Scale, setting_of

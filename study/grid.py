@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 from lrm.errors import UsageError
-from lrm.solvers.settings import MOST_SPLIT
-from lrm.workload import Workload, families
+from lrm.planning.solvers.settings import MOST_SPLIT
+from lrm.queries.workload import Workload, families
 from study.scales import SCALES, Scale
 
 __all__ = [

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lrm.files.writing import write_text
-from lrm.solvers.settings import MOST_SPLIT
+from lrm.planning.solvers.settings import MOST_SPLIT
 from study.claims import Judged, evaluate, promises
 from study.convergence import (
     Convergence,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lrm.errors import UsageError
-from lrm.strategies import MECHANISMS
+from lrm.planning.strategies import MECHANISMS
 from study.costs import Costs, relative_cost
 from study.data import open_datasets
 from study.grid import Case
@@ -191,7 +191,9 @@ class _Run:
         """Keep ``jobs`` processes busy until nothing waits or the time is over."""
         processes = mp.get_context("forkserver")
         # Loaded once, and before any task: a run is by one version of the code.
-        homes = {f"lrm.strategies.{m.listed.partition(':')[0]}" for m in MECHANISMS.values()}
+        homes = {
+            f"lrm.planning.strategies.{m.listed.partition(':')[0]}" for m in MECHANISMS.values()
+        }
         processes.set_forkserver_preload(["study.worker", *sorted(homes)])
         _start_quietly()
         while self.working or self._may_begin():

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc, gammaincc, gammainccinv
 
-from lrm.plans import Plan
+from lrm.planning.plan import Plan
 from lrm.privacy.bodies.base import Body
 from lrm.privacy.bodies.sampling import Sample, sample_hull
 from lrm.privacy.bodies.split import SplitHull

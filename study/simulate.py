@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigvalsh
 
-from lrm.plans import Plan
+from lrm.planning.plan import Plan
 from lrm.privacy.laws import NoiseLaw
 from lrm.privacy.shaped import ShapedLaw
 from lrm.releases import Release

@@ -19,9 +19,9 @@ from threadpoolctl import threadpool_limits
 from lrm.clock import Step
 from lrm.errors import FileFormatError, StopSolver
 from lrm.files.writing import write_bytes
-from lrm.plans import Plan
-from lrm.plans.file import load_plan
-from lrm.plans.planner import plan
+from lrm.planning.plan import Plan
+from lrm.planning.plan.file import load_plan
+from lrm.planning.plan.planner import plan
 from study.costs import Costs
 from study.data import Dataset, open_datasets
 from study.grid import DELTA, Case, PlanSpec

@@ -11,19 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from lrm import rendering
-
 if TYPE_CHECKING:
-    from lrm.batches import marginals as marginals
-    from lrm.batches import prefix as prefix
-    from lrm.batches import products as products
-    from lrm.batches import ranges as ranges
-    from lrm.batches import read_batch as read_batch
-    from lrm.batches import sql as sql
-    from lrm.batches import stack as stack
-    from lrm.batches import total as total
-    from lrm.batches import where as where
-    from lrm.batches import with_importance as with_importance
     from lrm.domain import Bins as Bins
     from lrm.domain import Categories as Categories
     from lrm.domain import CsvForm as CsvForm
@@ -35,17 +23,27 @@ if TYPE_CHECKING:
     from lrm.domain.file import read_domain as read_domain
     from lrm.errors import LrmError as LrmError
     from lrm.ledger import Ledger as Ledger
-    from lrm.plans import Plan as Plan
-    from lrm.plans.comparison import compare as compare
-    from lrm.plans.file import load_plan as load_plan
-    from lrm.plans.planner import plan as plan
+    from lrm.planning.plan import Plan as Plan
+    from lrm.planning.plan.comparison import compare as compare
+    from lrm.planning.plan.file import load_plan as load_plan
+    from lrm.planning.plan.planner import plan as plan
     from lrm.privacy.unit import PrivacyUnit as PrivacyUnit
+    from lrm.queries.builders import marginals as marginals
+    from lrm.queries.builders import prefix as prefix
+    from lrm.queries.builders import products as products
+    from lrm.queries.builders import ranges as ranges
+    from lrm.queries.builders import total as total
+    from lrm.queries.builders import where as where
+    from lrm.queries.builders import with_importance as with_importance
+    from lrm.queries.files import read_batch as read_batch
+    from lrm.queries.sql import sql as sql
+    from lrm.queries.workload import Workload as Workload
+    from lrm.queries.workload import families as families
+    from lrm.queries.workload.families import stack as stack
     from lrm.releases import Release as Release
     from lrm.releases import release as release
     from lrm.releases.file import load_release as load_release
     from lrm.tables import open_table as open_table
-    from lrm.workload import Workload as Workload
-    from lrm.workload import families as families
 
 _HOMES = {
     "Bins": "lrm.domain",
@@ -58,32 +56,30 @@ _HOMES = {
     "Ledger": "lrm.ledger",
     "Lookup": "lrm.domain",
     "LrmError": "lrm.errors",
-    "Plan": "lrm.plans",
+    "Plan": "lrm.planning.plan",
     "PrivacyUnit": "lrm.privacy.unit",
     "Release": "lrm.releases",
-    "Workload": "lrm.workload",
-    "compare": "lrm.plans.comparison",
-    "families": "lrm.workload",
-    "load_plan": "lrm.plans.file",
+    "Workload": "lrm.queries.workload",
+    "compare": "lrm.planning.plan.comparison",
+    "families": "lrm.queries.workload",
+    "load_plan": "lrm.planning.plan.file",
     "load_release": "lrm.releases.file",
-    "marginals": "lrm.batches",
+    "marginals": "lrm.queries.builders",
     "open_table": "lrm.tables",
-    "plan": "lrm.plans.planner",
-    "prefix": "lrm.batches",
-    "products": "lrm.batches",
-    "ranges": "lrm.batches",
-    "read_batch": "lrm.batches",
+    "plan": "lrm.planning.plan.planner",
+    "prefix": "lrm.queries.builders",
+    "products": "lrm.queries.builders",
+    "ranges": "lrm.queries.builders",
+    "read_batch": "lrm.queries.files",
     "read_domain": "lrm.domain.file",
     "release": "lrm.releases",
-    "sql": "lrm.batches",
-    "stack": "lrm.batches",
-    "total": "lrm.batches",
-    "where": "lrm.batches",
-    "with_importance": "lrm.batches",
+    "sql": "lrm.queries.sql",
+    "stack": "lrm.queries.workload.families",
+    "total": "lrm.queries.builders",
+    "where": "lrm.queries.builders",
+    "with_importance": "lrm.queries.builders",
 }
 """Public name → module. Loaded on first use: ``lrm --help`` must not import NumPy."""
-
-rendering.connect(lambda: import_module("lrm.views.notebook"))
 
 __all__ = [*sorted(_HOMES), "__version__"]  # noqa: PLE0604 - built from one list
 

@@ -162,7 +162,7 @@ def test_a_missing_package_is_named(release, monkeypatch):
     def refuse(name):
         raise ImportError(name)
 
-    monkeypatch.setattr("lrm.workload.answer_table.import_module", refuse)
+    monkeypatch.setattr("lrm.queries.workload.answer_table.import_module", refuse)
     with pytest.raises(MissingExtra, match="pip install pandas"):
         release.to_pandas()
     with pytest.raises(MissingExtra, match="pip install polars"):

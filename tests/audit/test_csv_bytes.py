@@ -17,9 +17,9 @@ from click.testing import CliRunner
 
 import lrm
 from long_runs import cases
-from lrm.batches import sql
 from lrm.cli import main
 from lrm.domain import Bins, Categories, CsvForm, Dates, Domain, Integers, PrivacyUnit
+from lrm.queries.sql import sql
 from lrm.tables import csv_lines, open_table
 from lrm.tables.csv_fields import Marks, split_block
 from lrm.tables.csv_lines import to_utf8

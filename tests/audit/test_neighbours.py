@@ -21,8 +21,8 @@ from engines import postgres_url
 from long_runs import new_cases
 from lrm.cli import main
 from lrm.domain import Domain, PrivacyUnit
-from lrm.exact.measured import Measured
 from lrm.ledger import Ledger
+from lrm.planning.design.measured import Measured
 from lrm.privacy.mechanism import TrueCounts
 from lrm.releases import making as releases
 from lrm.releases.making import prepare

@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner
 
 import lrm
-from lrm.batches import sql
 from lrm.cli import main
 from lrm.domain import Domain, Integers
 from lrm.errors import BudgetExceeded, CountsError, LedgerError, TableError, UsageError
@@ -19,6 +18,7 @@ from lrm.privacy.bodies.sums import Groups
 from lrm.privacy.bodies.tables import Tables
 from lrm.privacy.budget import ZCDP, PureDP
 from lrm.privacy.shaped import calibrate_shaped
+from lrm.queries.sql import sql
 from lrm.releases import making, preview
 from lrm.releases.file import load_release
 from lrm.tables import open_table

@@ -147,8 +147,8 @@ def test_releases_say_that_a_limit_was_applied(tmp_path):
     from click.testing import CliRunner
 
     import lrm
-    from lrm.batches import marginals
     from lrm.cli import main
+    from lrm.queries.builders import marginals
     from lrm.views.releases import release_facts
 
     domain = Domain([Integers("x", 0, 2)], "visits", PrivacyUnit("who", 2))

@@ -16,7 +16,7 @@ from awkward_domains import random_cells, random_tabulations
 from engines import postgres_url
 from long_runs import cases
 from lrm.errors import LrmError
-from lrm.maps.products.tabulation import tabulate
+from lrm.queries.maps.products.tabulation import tabulate
 from lrm.tables import open_table
 
 ENGINES = ["parquet", "arrow", "dataset", "pandas", "polars", "objects", "duckdb", "postgres"]

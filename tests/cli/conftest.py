@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from lrm.batches import sql
 from lrm.cli import main
 from lrm.domain.file import parse_domain
 from lrm.ledger import Ledger
-from lrm.plans.planner import plan
+from lrm.planning.plan.planner import plan
+from lrm.queries.sql import sql
 from visits import DOMAIN, QUERIES, RELEASE, UNIT, write_files
 
 WORKLOAD = [[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1]]

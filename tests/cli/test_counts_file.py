@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lrm.errors import CountsError, FileFormatError
-from lrm.plans.planner import plan
+from lrm.planning.plan.planner import plan
 from lrm.releases import release
 from lrm.releases.counts_file import read_counts
 

@@ -9,7 +9,7 @@ import pytest
 
 from lrm.cli import COMMANDS
 from lrm.cli.demo_table import FILES, PATIENTS, STATES, SyntheticPatients, demo_domain, write_files
-from lrm.plans import planner
+from lrm.planning.plan import planner
 
 
 def test_the_table_has_the_promised_size_and_only_valid_cells():

@@ -10,8 +10,8 @@ import click
 import pytest
 
 from lrm.cli import main
-from lrm.strategies import MECHANISMS
-from lrm.workload.specs import FAMILIES
+from lrm.planning.strategies import MECHANISMS
+from lrm.queries.workload.specs import FAMILIES
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -125,13 +125,14 @@ def test_a_release_loads_neither_mechanisms_nor_other_libraries_of_data():
     """What `lrm release` imports took a fifth of its time."""
     code = (
         "import sys\n"
-        "import lrm.plans.file, lrm.views.documents, lrm.releases.making\n"
+        "import lrm.planning.plan.file, lrm.views.documents, lrm.releases.making\n"
         "from fractions import Fraction\n"
         "from lrm.privacy.budget import PureDP, ZCDP\n"
         "from lrm.privacy.noise import calibrate_gaussian, calibrate_laplace\n"
         "one = Fraction(1)\n"
         "calibrate_gaussian(1, ZCDP(one)), calibrate_laplace(1, PureDP(one))\n"
-        "heavy = {'scipy.optimize', 'polars', 'lrm.strategies.best', 'lrm.solvers.race'}\n"
+        "heavy = {'scipy.optimize', 'polars', 'lrm.planning.strategies.best',"
+        " 'lrm.planning.solvers.race'}\n"
         "sys.exit(' '.join(heavy & set(sys.modules)) or 0)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

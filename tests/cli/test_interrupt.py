@@ -20,8 +20,8 @@ import lrm
 from lrm.cli.endings import paying
 from lrm.errors import TableError
 from lrm.ledger import Ledger
-from lrm.plans.comparison import Contest
-from lrm.plans.planner import plan
+from lrm.planning.plan.comparison import Contest
+from lrm.planning.plan.planner import plan
 from visits import RELEASE, write_files
 
 ENTRY = """

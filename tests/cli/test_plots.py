@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from lrm.errors import FileFormatError, UsageError
-from lrm.plans.comparison import Comparison, Outcome, compare
-from lrm.plans.planner import plan
+from lrm.planning.plan.comparison import Comparison, Outcome, compare
+from lrm.planning.plan.planner import plan
 from lrm.privacy.budget import ZCDP, ApproxDP, PureDP
+from lrm.queries.workload.families import prefix
 from lrm.releases import release
 from lrm.views.comparisons import comparison_facts, side_by_side_facts
 from lrm.views.figures import (
@@ -19,7 +20,6 @@ from lrm.views.figures import (
     errors_drawing,
     side_by_side_drawing,
 )
-from lrm.workload.families import prefix
 
 HALF = PureDP(Fraction(1, 2))
 GAUSSIAN = {

@@ -19,8 +19,8 @@ from lrm.domain import Categories, Domain
 from lrm.domain.file import write_domain
 from lrm.errors import FileFormatError, UsageError
 from lrm.files.writing import write_text
-from lrm.plans.file import load_plan
-from lrm.plans.planner import plan
+from lrm.planning.plan.file import load_plan
+from lrm.planning.plan.planner import plan
 
 SOURCE = Path(__file__).parents[2] / "src" / "lrm"
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrm.batches import sql
 from lrm.domain import Categories, Domain
 from lrm.files.csv_cells import csv_text
-from lrm.plans.planner import plan
+from lrm.planning.plan.planner import plan
+from lrm.queries.sql import sql
+from lrm.queries.workload import Workload
 from lrm.releases import release
 from lrm.views.releases import export_csv
-from lrm.workload import Workload
 
 FORMULAS = [
     '=HYPERLINK("http://x.example?"&A1)',

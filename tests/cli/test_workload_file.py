@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from lrm.errors import FileFormatError, LrmError, WorkloadError
-from lrm.workload import Workload
-from lrm.workload.csv_text import read_csv
-from lrm.workload.families import all_ranges, wdiscrete, width_ranges, wrange, wrelated
-from lrm.workload.file import read_workload
+from lrm.queries.workload import Workload
+from lrm.queries.workload.csv_text import read_csv
+from lrm.queries.workload.families import all_ranges, wdiscrete, width_ranges, wrange, wrelated
+from lrm.queries.workload.file import read_workload
 
 MATRIX = np.array([[1.0, 0.0, -2.5], [0.0, 1.0, 1e-3]])
 

@@ -282,13 +282,13 @@ def test_expected_errors_are_told_apart_by_exit_code(run, monkeypatch):
     def fails(*args, **kwargs):
         raise FileFormatError("the disk is full")
 
-    monkeypatch.setattr("lrm.batches.files.read_workload", fails)
+    monkeypatch.setattr("lrm.queries.files.read_workload", fails)
     refused(run("plan", "prefix:4"), 1, "the disk is full")
 
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lrm.batches.files.read_workload", interrupted)
+    monkeypatch.setattr("lrm.queries.files.read_workload", interrupted)
     result = run("plan", "prefix:4", "-o", "out.lrm")
     assert result.exit_code == 130
     assert result.stderr.strip().startswith("lrm: interrupted")

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 
 import lrm
-from lrm.derived import JointNoise, Noisy, derived_numbers, derived_values
-from lrm.derived.computed import places
+from lrm.planning.derived import JointNoise, Noisy, derived_numbers, derived_values
+from lrm.planning.derived.computed import places
 from study.simulate import discrete_laplace
 
 DOMAIN = lrm.Domain(

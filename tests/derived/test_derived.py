@@ -9,10 +9,10 @@ import pytest
 
 import lrm
 from forging import resealed
-from lrm.derived import Noisy, derived_numbers, derived_values
-from lrm.derived.quantiles import _monotone
 from lrm.errors import DomainError, FileFormatError, WorkloadError
-from lrm.workload import Block, Computed, Formula, LabelBlock, Quantile, derived_from_facts
+from lrm.planning.derived import Noisy, derived_numbers, derived_values
+from lrm.planning.derived.quantiles import _monotone
+from lrm.queries.workload import Block, Computed, Formula, LabelBlock, Quantile, derived_from_facts
 
 DOMAIN = lrm.Domain(
     [
@@ -185,7 +185,7 @@ def test_without_rows_of_the_reconstruction_intervals_are_wider(release, monkeyp
     one = release.plan.workload.derived[0]
     noisy = Noisy(release.rows, release.accuracy)
     exact = derived_numbers(one, 0, 3, noisy, 0.95)
-    monkeypatch.setattr("lrm.derived.noise.MOST_WEIGHTS", 0)
+    monkeypatch.setattr("lrm.planning.derived.noise.MOST_WEIGHTS", 0)
     boxed = derived_numbers(one, 0, 3, noisy, 0.95)
     assert np.all(boxed["low"] <= exact["low"])
     assert np.all(boxed["high"] >= exact["high"])

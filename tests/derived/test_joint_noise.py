@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 
 import lrm
-from lrm.derived import Noisy, derived_numbers
-from lrm.derived.computed import _may_be_zero
-from lrm.derived.expected import _largest
-from lrm.derived.noise import _ranges
+from lrm.planning.derived import Noisy, derived_numbers
+from lrm.planning.derived.computed import _may_be_zero
+from lrm.planning.derived.expected import _largest
+from lrm.planning.derived.noise import _ranges
 
 DOMAIN = lrm.Domain(
     [
@@ -53,7 +53,9 @@ def test_merged_columns_have_the_covariance_and_the_half_widths_of_all_rows(accu
         np.testing.assert_allclose(noise.covariance[group], covariance, atol=1e-9 * size)
         direction = np.array([1.0, 1.0, -1.0])
         found = noise.half_widths(np.tile(direction, (2, 1)), 0.95)[group]
-        whole = lrm.accuracy.intervals.sum_half_widths((direction @ dense)[None], errors.law, 0.95)
+        whole = lrm.planning.accuracy.intervals.sum_half_widths(
+            (direction @ dense)[None], errors.law, 0.95
+        )
         assert found == pytest.approx(whole[0], rel=1e-6)
     assert noise.weights.shape[2] < rows.shape[1]
 

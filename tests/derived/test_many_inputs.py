@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lrm.derived.noise import Noisy
+from lrm.planning.derived.noise import Noisy
 
 
 class _Accuracy:

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from lrm.errors import ConvergenceError
-from lrm.exact.inverses import Pseudoinverse, left_inverse
-from lrm.exact.plus_rows import PlusRowsInverse
-from lrm.maps.levels import LevelInverse, LevelMap
-from lrm.maps.matrices import DenseMap, SparseMap
-from lrm.maps.words import AllRanges, Prefix
+from lrm.planning.design.inverses import Pseudoinverse, left_inverse
+from lrm.planning.design.plus_rows import PlusRowsInverse
+from lrm.queries.maps.levels import LevelInverse, LevelMap
+from lrm.queries.maps.matrices import DenseMap, SparseMap
+from lrm.queries.maps.words import AllRanges, Prefix
 
 weights = st.integers(-4, 4).map(float)
 

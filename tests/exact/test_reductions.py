@@ -5,8 +5,8 @@ import scipy.sparse as sp
 from hypothesis import given
 
 from batches import matrices
-from lrm.exact.cells import merge_cells, reduce_rows
-from lrm.maps.matrices import DenseMap, SparseMap
+from lrm.planning.design.cells import merge_cells, reduce_rows
+from lrm.queries.maps.matrices import DenseMap, SparseMap
 
 
 @given(matrices)

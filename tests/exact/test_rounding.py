@@ -8,10 +8,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from lrm.exact.cells import CellMap, merge_cells, reduce_rows
-from lrm.exact.integers import CARRIER_BITS
-from lrm.exact.rounding import ANCHORS, _anchored, _integer_combination, quantise
-from lrm.maps.matrices import DenseMap
+from lrm.planning.design.cells import CellMap, merge_cells, reduce_rows
+from lrm.planning.design.integers import CARRIER_BITS
+from lrm.planning.design.rounding import ANCHORS, _anchored, _integer_combination, quantise
+from lrm.queries.maps.matrices import DenseMap
 
 whole = st.integers(-5, 5).map(float)
 sizes = st.tuples(st.integers(1, 6), st.integers(1, 6))

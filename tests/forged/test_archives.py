@@ -19,15 +19,15 @@ import pytest
 
 import lrm
 from forging import resealed, unpacked
-from lrm.batches import parse_batch
 from lrm.domain.file import parse_domain
 from lrm.errors import DomainError, FileFormatError, WorkloadError
 from lrm.files.json_text import parse_json
 from lrm.files.npy import parse_npy
 from lrm.files.reading import read_bytes
 from lrm.files.zips import unpack_zip
+from lrm.queries.files import parse_batch
+from lrm.queries.workload import families
 from lrm.releases.counts_file import read_counts
-from lrm.workload import families
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_small_files_that_unfold_stay_within_the_stated_memory(tmp_path):
     """A few kilobytes that stand for gigabytes: empty rows, all ranges, equal values, nesting."""
     traps = _traps(tmp_path)
     script = (
-        "import resource, sys, lrm; from lrm.workload.file import read_workload\n"
+        "import resource, sys, lrm; from lrm.queries.workload.file import read_workload\n"
         "resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))\n"
         "for path in sys.argv[1:]:\n"
         "    try: (lrm.load_plan if path.endswith('lrm') else read_workload)(path)\n"

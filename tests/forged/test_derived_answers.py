@@ -11,9 +11,9 @@ import pytest
 
 import lrm
 from forging import resealed
-from lrm.derived import computed
 from lrm.errors import FileFormatError, WorkloadError
-from lrm.workload import Formula
+from lrm.planning.derived import computed
+from lrm.queries.workload import Formula
 
 DOMAIN = lrm.Domain([lrm.Categories("s", ["x", "y"]), lrm.Integers("age", 0, 3)], "t")
 BATCH = """

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 import lrm
 from forging import edited, forged_plan, resealed
 from lrm.errors import FileFormatError, WorkloadError
-from lrm.exact.cells import CellMap
-from lrm.exact.measured import Measured
-from lrm.maps.levels import LevelMap
-from lrm.maps.matrices import DenseMap, SparseMap
+from lrm.planning.design.cells import CellMap
+from lrm.planning.design.measured import Measured
 from lrm.privacy.bodies.cube import Cube
-from lrm.workload import families
+from lrm.queries.maps.levels import LevelMap
+from lrm.queries.maps.matrices import DenseMap, SparseMap
+from lrm.queries.workload import families
 
 MECHANISMS = ["noise-on-data", "noise-on-results", "wavelet", "hierarchical", "lowrank", "best"]
 

@@ -14,11 +14,11 @@ import pytest
 import lrm
 from forging import resealed, unpacked
 from lrm.errors import FileFormatError
-from lrm.maps.products.batch import sum_batch
-from lrm.maps.products.map import ProductMap
-from lrm.maps.products.tabulation import NOT_COUNTED, tabulate
-from lrm.plans import file as plan_file
-from lrm.workload import families
+from lrm.planning.plan import file as plan_file
+from lrm.queries.maps.products.batch import sum_batch
+from lrm.queries.maps.products.map import ProductMap
+from lrm.queries.maps.products.tabulation import NOT_COUNTED, tabulate
+from lrm.queries.workload import families
 
 SIZES = [16, 4, 3, 2, 10**4]
 SOME = [[1, 1, 0, 0], [0, 0, 1, 0]]  # the last value of the attribute is dropped

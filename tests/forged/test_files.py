@@ -10,7 +10,7 @@ import lrm
 from forging import resealed
 from lrm.errors import FileFormatError
 from lrm.files.archive import write_archive
-from lrm.workload import Quantile
+from lrm.queries.workload import Quantile
 
 
 @pytest.fixture

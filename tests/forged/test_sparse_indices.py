@@ -18,13 +18,13 @@ import scipy.sparse as sp
 import lrm
 from forging import resealed
 from lrm.errors import WorkloadError
-from lrm.workload import families
+from lrm.queries.workload import families
 
 READ = """
 import resource, sys
 import lrm
 from lrm.releases.counts_file import read_counts
-from lrm.workload.file import read_workload
+from lrm.queries.workload.file import read_workload
 resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
 readers = {"lrm": [lrm.load_plan], "npz": [read_workload], "npy": [read_counts, read_workload]}
 for path in sys.argv[1:]:

@@ -9,13 +9,13 @@ import pyarrow.parquet as pq
 import scipy.sparse as sp
 
 import lrm
-from lrm.batches import sql
 from lrm.domain import Domain, Integers
 from lrm.domain.file import parse_domain, write_domain
 from lrm.ledger import Ledger
 from lrm.privacy.budget import ZCDP, PureDP
 from lrm.privacy.unit import PrivacyUnit
-from lrm.workload import families
+from lrm.queries.sql import sql
+from lrm.queries.workload import families
 
 DOMAIN = """\
 lrm-domain: 1

@@ -18,20 +18,20 @@ import numpy as np
 import lrm
 from fuzz import mutations
 from fuzz.mutations import packed, sealed, unpacked
-from lrm.batches import read_batch
 from lrm.domain.file import read_domain
 from lrm.files.archive import archive_format, read_archive
 from lrm.files.facts import Facts
 from lrm.ledger import Ledger
-from lrm.plans import file as plan_file
+from lrm.planning.plan import file as plan_file
 from lrm.privacy.budget import zcdp_of
 from lrm.privacy.mechanism import calibrate
 from lrm.privacy.unit import PrivacyUnit
+from lrm.queries.files import read_batch
+from lrm.queries.workload.file import read_workload
 from lrm.releases import file as release_file
 from lrm.releases.counts_file import read_counts
 from lrm.views.plans import plan_facts, plan_lines
 from lrm.views.releases import release_lines, summary_facts
-from lrm.workload.file import read_workload
 
 MEMORY = 6 << 30
 """What docs/reference/files.md states: opening a file takes less."""

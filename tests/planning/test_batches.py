@@ -7,11 +7,12 @@ import itertools
 import numpy as np
 import pytest
 
-from lrm import batches
-from lrm.batches import parse_batch, read_batch, sql
 from lrm.domain import Bins, Categories, Dates, Domain, Integers
 from lrm.errors import DomainError, FileFormatError, LrmError, SqlError, WorkloadError
-from lrm.workload import families
+from lrm.queries import builders as batches
+from lrm.queries.files import parse_batch, read_batch
+from lrm.queries.sql import sql
+from lrm.queries.workload import families
 
 DOMAIN = Domain(
     [

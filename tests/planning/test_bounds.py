@@ -11,7 +11,7 @@ from scipy.linalg import hadamard
 from scipy.spatial import ConvexHull
 
 from lrm.errors import UsageError
-from lrm.solvers.bounds import Spectrum, numerical_rank, spectrum
+from lrm.planning.solvers.bounds import Spectrum, numerical_rank, spectrum
 
 workloads = hnp.arrays(
     np.float64,

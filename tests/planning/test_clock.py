@@ -10,8 +10,8 @@ import lrm
 from benchmarks.product_batches import prefix_tables
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver, UsageError
-from lrm.maps.products.map import ProductMap
-from lrm.solvers import settings
+from lrm.planning.solvers import settings
+from lrm.queries.maps.products.map import ProductMap
 
 STEP = Step("a", 1, 1.0)
 

@@ -15,17 +15,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lrm
-from lrm.batches import marginals
 from lrm.cli import main
 from lrm.clock import Clock, Timings
 from lrm.domain import Categories, Domain, Integers
 from lrm.errors import ConvergenceError, UsageError
-from lrm.plans import planner
-from lrm.plans.comparison import compare
-from lrm.solvers.gaussian import optimise_gaussian
-from lrm.strategies import base, best, certificate
-from lrm.strategies.base import Problem
-from lrm.workload import Workload, families
+from lrm.planning.plan import planner
+from lrm.planning.plan.comparison import compare
+from lrm.planning.solvers.gaussian import optimise_gaussian
+from lrm.planning.strategies import base, best, certificate
+from lrm.planning.strategies.base import Problem
+from lrm.queries.builders import marginals
+from lrm.queries.workload import Workload, families
 
 
 def cross_tabs():

@@ -12,11 +12,11 @@ from hypothesis import given
 import lrm
 from batches import few_slow_examples, matrices
 from lrm.errors import BudgetError, PrivacyWarning
+from lrm.planning.strategies import mechanism_names
 from lrm.privacy.budget import ZCDP, ApproxDP, epsilon_for, zcdp_of
 from lrm.privacy.mechanism import calibrate
 from lrm.privacy.noise import calibrate_gaussian
-from lrm.strategies import mechanism_names
-from lrm.workload import families
+from lrm.queries.workload import families
 from noise_statistics import (
     epsilon_lower_bound,
     fits_discrete_gaussian,
@@ -129,7 +129,7 @@ def test_hostile_workloads_reach_the_certificate(cells):
     rotation = np.linalg.qr(rng.standard_normal((cells, cells)))[0]
     matrix = (10.0 ** np.linspace(0, -12, cells))[:, None] * rotation
     matrix = np.hstack([matrix, matrix[:, :1], np.zeros((cells, 1))])
-    from lrm.solvers.gaussian import optimise_gaussian
+    from lrm.planning.solvers.gaussian import optimise_gaussian
 
     found = optimise_gaussian(matrix)
     assert np.all(np.isfinite(found.L))

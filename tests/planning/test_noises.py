@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import lrm
 from lrm.cli import main
 from lrm.errors import BudgetError, LedgerError
-from lrm.plans.comparison import choose_noise
+from lrm.planning.plan.comparison import choose_noise
 
 
 def test_few_answers_are_better_with_pure_noise():

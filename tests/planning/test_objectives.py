@@ -10,11 +10,11 @@ import lrm
 from lrm.cli import main
 from lrm.clock import Clock
 from lrm.errors import FileFormatError, UsageError
-from lrm.plans.even_split import even_split
-from lrm.plans.goals import column_errors
-from lrm.solvers.products.reweigh import Reweighing
-from lrm.strategies.base import Problem, Search
-from lrm.workload.columns import statement_columns
+from lrm.planning.plan.even_split import even_split
+from lrm.planning.plan.goals import column_errors
+from lrm.planning.solvers.products.reweigh import Reweighing
+from lrm.planning.strategies.base import Problem, Search
+from lrm.queries.workload.columns import statement_columns
 
 BATCH = """
 SELECT COUNT(*) AS all_visits FROM visits;
@@ -192,7 +192,7 @@ def test_reweighed_strategies_have_the_errors_of_their_parts(batch, noise):
     """Errors in closed form are those of the reconstruction of the rounded strategy."""
     from dataclasses import replace
 
-    from lrm.strategies.products import best_products
+    from lrm.planning.strategies.products import best_products
 
     problem = Problem(batch)
     choice = best_products(problem, Search(noise=noise), effort="quick")

@@ -9,8 +9,8 @@ import lrm
 from batches import few_slow_examples, matrices
 from long_runs import cases
 from lrm.errors import ConvergenceError, UsageError
-from lrm.strategies import MECHANISMS, Mechanism, mechanism_names
-from lrm.workload import families
+from lrm.planning.strategies import MECHANISMS, Mechanism, mechanism_names
+from lrm.queries.workload import families
 
 EXAMPLE_1 = [[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1]]
 """The paper's first batch: NY+NJ+CA+WA, NY+NJ, CA+WA."""
@@ -181,7 +181,7 @@ def test_bad_options_get_one_sentence(options, sentence):
 def test_a_strategy_that_cannot_rebuild_is_refused():
     from dataclasses import replace
 
-    from lrm.maps.matrices import DenseMap
+    from lrm.queries.maps.matrices import DenseMap
 
     plan = lrm.plan(np.eye(2), "noise-on-results")
     wrong = replace(plan.reconstruction_map, given=DenseMap(np.eye(2) * 1.001))

@@ -13,7 +13,7 @@ import pytest
 
 import lrm
 from benchmarks.table_batches import TABLES
-from lrm.workload import families
+from lrm.queries.workload import families
 
 BATCHES = {
     "population pyramid": TABLES["population pyramid"],

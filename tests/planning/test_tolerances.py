@@ -13,8 +13,8 @@ from benchmarks.statements import least_variance
 from lrm.cli import main
 from lrm.domain.file import write_domain
 from lrm.errors import BudgetError, SqlError, UsageError, WorkloadError
-from lrm.plans.goals import Goals, column_errors
-from lrm.plans.tolerances import tolerance_goals, tolerances_of
+from lrm.planning.plan.goals import Goals, column_errors
+from lrm.planning.plan.tolerances import tolerance_goals, tolerances_of
 
 BATCH = """
 -- within: 20

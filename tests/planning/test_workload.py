@@ -7,17 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lrm
-from lrm.batches import marginals
 from lrm.domain import Categories, Domain, Integers
 from lrm.errors import WorkloadError
-from lrm.maps.files import KINDS
-from lrm.maps.kron import Kron
-from lrm.maps.levels import LevelMap
-from lrm.maps.matrices import DenseMap, SparseMap, as_map
-from lrm.maps.products.batch import product_batch
-from lrm.maps.products.map import ProductMap
-from lrm.maps.words import AllRanges, Identity, Prefix, Total
-from lrm.workload import Workload, families
+from lrm.queries.builders import marginals
+from lrm.queries.maps.files import KINDS
+from lrm.queries.maps.kron import Kron
+from lrm.queries.maps.levels import LevelMap
+from lrm.queries.maps.matrices import DenseMap, SparseMap, as_map
+from lrm.queries.maps.products.batch import product_batch
+from lrm.queries.maps.products.map import ProductMap
+from lrm.queries.maps.words import AllRanges, Identity, Prefix, Total
+from lrm.queries.workload import Workload, families
 
 MAPS = [
     Total(5),

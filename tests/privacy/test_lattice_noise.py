@@ -11,17 +11,17 @@ from scipy.stats import binom
 
 import lrm
 from forging import resealed
-from lrm.accuracy.noise_sums import lattice_half_widths
 from lrm.errors import BudgetError, FileFormatError
-from lrm.exact.cells import CellMap
-from lrm.exact.measured import Measured
-from lrm.maps.matrices import DenseMap
+from lrm.planning.accuracy.noise_sums import lattice_half_widths
+from lrm.planning.design.cells import CellMap
+from lrm.planning.design.measured import Measured
 from lrm.privacy.budget import PureDP
 from lrm.privacy.laws import LatticeLaw, NoiseLaw, on_lattices
 from lrm.privacy.mechanism import calibrate, law_of
 from lrm.privacy.noise import LatticeNoise, calibrate_laplace
 from lrm.privacy.unit import PrivacyUnit
-from lrm.workload import families
+from lrm.queries.maps.matrices import DenseMap
+from lrm.queries.workload import families
 from noise_statistics import fits_discrete_laplace, mean_square_agrees
 
 MIXED = np.vstack([np.eye(4), np.ones((1, 4))])

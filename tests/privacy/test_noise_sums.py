@@ -13,12 +13,12 @@ from hypothesis.extra import numpy as hnp
 from scipy import stats
 from scipy.special import gammaincc, ndtr
 
-from lrm.accuracy import laplace_cgf
-from lrm.accuracy.noise_sums import (
+from lrm.errors import ConvergenceError, UsageError
+from lrm.planning.accuracy import laplace_cgf
+from lrm.planning.accuracy.noise_sums import (
     gaussian_half_widths,
     laplace_sum_half_widths,
 )
-from lrm.errors import ConvergenceError, UsageError
 from noise_survival import laplace_sum_survival
 
 CONFIDENCES = [1e-12, 1e-3, 0.3, 0.4999, 0.5, 0.8, 0.95, 0.999, 1 - 1e-9, 1 - 1e-15]

@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
-from lrm.accuracy.noise_sums import gaussian_half_widths, laplace_sum_half_widths, widest_half_width
+from lrm.planning.accuracy.noise_sums import (
+    gaussian_half_widths,
+    laplace_sum_half_widths,
+    widest_half_width,
+)
 
 CONFIDENCES = [0.01, 0.3, 0.5, 0.8, 0.9, 0.911, 0.92, 0.95, 0.99, 0.999, 1 - 1e-9]
 

@@ -9,7 +9,7 @@ import scipy.optimize
 
 import lrm
 from lrm.errors import UsageError
-from lrm.exact.products import reconstruction
+from lrm.planning.design.products import reconstruction
 from lrm.releases import core
 from lrm.releases.postprocess import process
 from lrm.views.plans import worst_queries

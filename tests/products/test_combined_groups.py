@@ -8,12 +8,12 @@ import pytest
 import lrm
 from lrm.clock import Clock
 from lrm.errors import StopSolver, WorkloadError
-from lrm.exact.products import combine, common_tables
-from lrm.exact.products.combine import LEAST_GAIN, Combination, find_combination
-from lrm.exact.products.reconstruction import ProductReconstruction
-from lrm.exact.products.strategy import ProductStrategy
-from lrm.solvers.products.optimise import optimise_products
-from lrm.workload import families
+from lrm.planning.design.products import combine, common_tables
+from lrm.planning.design.products.combine import LEAST_GAIN, Combination, find_combination
+from lrm.planning.design.products.reconstruction import ProductReconstruction
+from lrm.planning.design.products.strategy import ProductStrategy
+from lrm.planning.solvers.products.optimise import optimise_products
+from lrm.queries.workload import families
 
 THIRDS = np.kron(np.eye(3), np.ones((1, 4)))
 SIZES = [12, 4, 2, 1 << 17]
@@ -97,7 +97,7 @@ def test_a_combination_is_used_where_it_saves_the_stated_share(monkeypatch):
     batch = WORKLOAD.queries.batch
     combined = optimise_products(batch, effort="quick")
     assert combined.combined
-    module = "lrm.solvers.products.optimise"
+    module = "lrm.planning.solvers.products.optimise"
     monkeypatch.setattr(f"{module}.LEAST_GAIN", 0.9)
     apart = optimise_products(batch, effort="quick")
     assert not apart.combined

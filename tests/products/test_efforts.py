@@ -3,8 +3,8 @@
 import pytest
 
 import lrm
-from lrm.maps.products.batch import cross_tabs, product_batch
-from lrm.maps.products.map import ProductMap
+from lrm.queries.maps.products.batch import cross_tabs, product_batch
+from lrm.queries.maps.products.map import ProductMap
 
 BATCHES = {
     "pairs": cross_tabs([3, 4, 5, 2], [1, 2]),

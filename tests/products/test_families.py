@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import lrm
 from lrm import families
 from lrm.errors import WorkloadError
-from lrm.workload import LabelBlock, LabelColumns, Labels, NumberedLabels, spans_of
+from lrm.queries.workload import LabelBlock, LabelColumns, Labels, NumberedLabels, spans_of
 
 WORDS = ["total", "identity", "prefix", "all-ranges"]
 

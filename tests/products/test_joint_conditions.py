@@ -5,9 +5,9 @@ import pytest
 
 import lrm
 from lrm.errors import UnsupportedQuery, WorkloadError
-from lrm.exact.products.strategy import Axis, merged_axes, on_axes
-from lrm.maps.products.batch import sum_batch
-from lrm.maps.products.map import ProductMap
+from lrm.planning.design.products.strategy import Axis, merged_axes, on_axes
+from lrm.queries.maps.products.batch import sum_batch
+from lrm.queries.maps.products.map import ProductMap
 
 DOMAIN = lrm.Domain(
     [

@@ -7,7 +7,7 @@ from lrm.cli import main
 from lrm.domain import Domain, Integers
 from lrm.domain.file import domain_text, parse_domain, write_domain
 from lrm.errors import DomainError
-from lrm.spelling import how_many
+from lrm.files.spelling import how_many
 
 LARGE = Domain([Integers(f"x{i}", 0, 9) for i in range(40)], "t")
 

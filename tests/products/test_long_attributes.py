@@ -7,23 +7,23 @@ import numpy as np
 import pytest
 
 from lrm.errors import UsageError, WorkloadError
-from lrm.exact.products import quadratic as quadratics
-from lrm.exact.products.quadratic import FactorPairs, PairGram, Quadratic
-from lrm.maps import linear
-from lrm.maps.matrices import DenseMap
-from lrm.maps.products.batch import cross_tabs, product_batch, sum_batch
-from lrm.maps.words import AllRanges, Prefix, make_factor
-from lrm.solvers.products import bounds
-from lrm.solvers.products.bounds import product_bound
-from lrm.solvers.products.joint import MixedGram
-from lrm.solvers.products.optimise import optimise_products
-from lrm.strategies.products import tree_basis
+from lrm.planning.design.products import quadratic as quadratics
+from lrm.planning.design.products.quadratic import FactorPairs, PairGram, Quadratic
+from lrm.planning.solvers.products import bounds
+from lrm.planning.solvers.products.bounds import product_bound
+from lrm.planning.solvers.products.joint import MixedGram
+from lrm.planning.solvers.products.optimise import optimise_products
+from lrm.planning.strategies.products import tree_basis
+from lrm.queries.maps import linear
+from lrm.queries.maps.matrices import DenseMap
+from lrm.queries.maps.products.batch import cross_tabs, product_batch, sum_batch
+from lrm.queries.maps.words import AllRanges, Prefix, make_factor
 
 PLAN = """
 import resource
 import lrm
-from lrm.maps.products.batch import product_batch
-from lrm.maps.products.map import ProductMap
+from lrm.queries.maps.products.batch import product_batch
+from lrm.queries.maps.products.map import ProductMap
 resource.setrlimit(resource.RLIMIT_AS, (5 << 29, 5 << 29))
 batch = product_batch([20_000, 5], [["prefix", "identity"]])
 plan = lrm.plan(lrm.Workload(ProductMap(batch)), effort="quick", noise="{noise}")

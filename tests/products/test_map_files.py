@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from lrm import families
 from lrm.errors import LrmError
 from lrm.files.facts import Arrays, Facts
-from lrm.maps.files import pack_map, unpack_map
-from lrm.maps.products.batch import product_batch, sum_batch
-from lrm.maps.products.map import ProductMap
+from lrm.queries.maps.files import pack_map, unpack_map
+from lrm.queries.maps.products.batch import product_batch, sum_batch
+from lrm.queries.maps.products.map import ProductMap
 
 
 def packed(queries):

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import lrm
-from lrm.maps.products.batch import sum_batch
-from lrm.maps.products.map import ProductMap
 from lrm.privacy.unit import PrivacyUnit
-from lrm.workload import families
+from lrm.queries.maps.products.batch import sum_batch
+from lrm.queries.maps.products.map import ProductMap
+from lrm.queries.workload import families
 from study.simulate import discrete_laplace
 
 REPETITIONS = 3000

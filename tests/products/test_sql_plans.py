@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import lrm
 from lrm.domain import Categories, Domain, Integers
-from lrm.maps.matrices import SparseMap
+from lrm.queries.maps.matrices import SparseMap
 
 DOMAIN = Domain(
     [Categories("a", list("wxyz")), Integers("b", 0, 9), Categories("c", ["f", "m"])], "t"

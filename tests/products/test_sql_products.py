@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lrm
-from lrm.batches import parse_batch, sql
 from lrm.domain import Bins, Categories, Domain, Integers
 from lrm.errors import SqlError, WorkloadError
-from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.map import ProductMap
+from lrm.queries.files import parse_batch
+from lrm.queries.maps.products.batch import ProductBatch
+from lrm.queries.maps.products.map import ProductMap
+from lrm.queries.sql import sql
 
 DOMAIN = Domain(
     [

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lrm.maps.matrices import DenseMap
+from lrm.queries.maps.matrices import DenseMap
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks.readme import by_hand, separate
-from lrm.maps.products.batch import product_batch
-from lrm.maps.products.map import ProductMap
+from lrm.queries.maps.products.batch import product_batch
+from lrm.queries.maps.products.map import ProductMap
 
 
 def _rows(batch):

@@ -31,8 +31,8 @@ from benchmarks.tools.measure import (
     summary,
     write_rows,
 )
-from lrm.batches import sql
 from lrm.domain.file import parse_domain
+from lrm.queries.sql import sql
 from pages import ROOT
 
 LABEL = Label("tool", "1.0", "every statement", 1.0)

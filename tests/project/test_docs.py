@@ -13,9 +13,9 @@ import yaml
 import lrm
 from lrm import errors
 from lrm.cli import COMMANDS
-from lrm.maps.files import KINDS
-from lrm.strategies import MECHANISMS
-from lrm.workload import families
+from lrm.planning.strategies import MECHANISMS
+from lrm.queries.maps.files import KINDS
+from lrm.queries.workload import families
 from pages import PAGES, ROOT, blocks, commands, run_page
 
 DOCS = ROOT / "docs"
@@ -85,7 +85,7 @@ def test_the_site_loads_nothing_from_other_hosts():
 
 
 def test_every_public_name_is_in_the_reference():
-    homes = {"sql": "lrm.batches.sql.sql", "families": "lrm.workload.families"}
+    homes = {"sql": "lrm.queries.sql.sql", "families": "lrm.queries.workload.families"}
     shown = set(re.findall(r"^::: (\S+)$", API, re.MULTILINE))
     for name in {*lrm.__all__} - {"LrmError", "__version__"}:
         assert homes.get(name, f"lrm.{name}") in shown, name

@@ -20,11 +20,11 @@ import pytest
 from click.testing import CliRunner
 
 import lrm
-from lrm.batches import sql
 from lrm.cli import main
 from lrm.domain import Categories, Domain, PrivacyUnit
 from lrm.errors import BudgetExceeded, CountsError, LrmError, TableError, UsageError
 from lrm.privacy.mechanism import TrueCounts
+from lrm.queries.sql import sql
 from lrm.releases import preview
 from lrm.releases.counts_file import CountsFile
 from lrm.views.releases import release_facts

@@ -5,8 +5,8 @@ import pytest
 
 import lrm
 from lrm.errors import UnsupportedQuery, WorkloadError
+from lrm.queries.workload import families
 from lrm.releases.further import answer_further
-from lrm.workload import families
 
 
 def test_the_same_queries_get_the_same_answers():

@@ -19,15 +19,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lrm
-from lrm import batches
-from lrm.batches import parse_batch, sql
 from lrm.domain import Categories, Domain
 from lrm.errors import LrmError, WorkloadError
+from lrm.queries import builders as batches
+from lrm.queries.files import parse_batch
+from lrm.queries.sql import sql
+from lrm.queries.workload import Label, LabelBlock, Labels, NumberedLabels, Workload
+from lrm.queries.workload.families import identity, stack, total
 from lrm.views.plan_page import plan_page
 from lrm.views.release_page import release_page
 from lrm.views.releases import export_csv, export_json
-from lrm.workload import Label, LabelBlock, Labels, NumberedLabels, Workload
-from lrm.workload.families import identity, stack, total
 
 HOSTILE = ["x, b=1", "x", 'say "y"', "]", "n[a=x]", "a=x", "two\nlines", " padded ", "\\", ";", "é"]
 DOMAIN = Domain([Categories("a", HOSTILE), Categories("b", ["1", "x, b=1"])], "t")

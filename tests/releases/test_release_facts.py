@@ -10,9 +10,9 @@ import pytest
 import scipy.sparse as sp
 
 import lrm
-from lrm.batches import marginals, total
 from lrm.domain import Bins, Categories, Domain, PrivacyUnit
 from lrm.domain.file import parse_domain
+from lrm.queries.builders import marginals, total
 from lrm.releases.postprocess import process
 from lrm.views.releases import export_csv, export_json, release_facts
 from pages import numbers_in

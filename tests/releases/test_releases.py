@@ -9,11 +9,11 @@ import pytest
 import lrm
 from lrm.domain import Domain, Integers, PrivacyUnit
 from lrm.errors import BudgetError, CountsError
+from lrm.planning.strategies import mechanism_names
 from lrm.privacy.budget import PureDP
 from lrm.privacy.mechanism import TrueCounts, calibrate, measure
 from lrm.privacy.noise import calibrate_laplace
-from lrm.strategies import mechanism_names
-from lrm.workload import families
+from lrm.queries.workload import families
 from noise_statistics import (
     epsilon_lower_bound,
     fits_discrete_laplace,

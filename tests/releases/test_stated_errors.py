@@ -18,8 +18,8 @@ from scipy import stats
 from scipy.special import erfc
 
 import lrm
-from lrm.accuracy.intervals import sum_half_widths
-from lrm.accuracy.noise_sums import gaussian_half_widths, laplace_sum_half_widths
+from lrm.planning.accuracy.intervals import sum_half_widths
+from lrm.planning.accuracy.noise_sums import gaussian_half_widths, laplace_sum_half_widths
 from lrm.privacy.budget import ZCDP, PureDP
 from lrm.privacy.laws import NoiseLaw
 from lrm.privacy.mechanism import calibrate

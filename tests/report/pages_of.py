@@ -5,8 +5,8 @@ from functools import cache
 import numpy as np
 
 import lrm
-from lrm.batches import marginals, prefix, total
 from lrm.domain import Categories, Domain, Integers, PrivacyUnit
+from lrm.queries.builders import marginals, prefix, total
 
 NASTY = "<script>alert('x')</script> & \"q\" $x_1$ $\\frac{$"
 SECRETS = np.array([918273, 645341, 777123, 535353, 121417, 343536])

@@ -16,6 +16,8 @@ from scipy.optimize import linprog
 
 from body_vertices import vertices_of
 from lrm.errors import WorkloadError
+from lrm.planning.solvers.hulls import list_facets, verified_body
+from lrm.planning.strategies.split_hulls import Split, split_body
 from lrm.privacy.bodies import base, drawing
 from lrm.privacy.bodies.cube import Cube
 from lrm.privacy.bodies.drawing import (
@@ -34,8 +36,6 @@ from lrm.privacy.bodies.shared import SharedTables, shared_attributes
 from lrm.privacy.bodies.split import SplitHull
 from lrm.privacy.bodies.sums import WHOLE, Groups
 from lrm.privacy.bodies.tables import Tables
-from lrm.solvers.hulls import list_facets, verified_body
-from lrm.strategies.split_hulls import Split, split_body
 
 ALARM = 1e-6
 SIGMAS = 5.0

@@ -11,9 +11,8 @@ from fractions import Fraction
 import numpy as np
 
 from lrm.errors import WorkloadError
-from lrm.exact.cells import CellMap
-from lrm.exact.measured import Measured
-from lrm.maps.matrices import DenseMap
+from lrm.planning.design.cells import CellMap
+from lrm.planning.design.measured import Measured
 from lrm.privacy.bodies.cube import Cube
 from lrm.privacy.bodies.facets import Facets
 from lrm.privacy.bodies.shared import SharedTables, shared_attributes
@@ -22,6 +21,7 @@ from lrm.privacy.bodies.tables import Tables
 from lrm.privacy.budget import PureDP
 from lrm.privacy.mechanism import calibrate
 from lrm.privacy.unit import PrivacyUnit
+from lrm.queries.maps.matrices import DenseMap
 
 UNITS = [
     PrivacyUnit(max_rows=c, neighbours=n) for c in (1, 2) for n in ("add-remove", "substitute")

@@ -11,15 +11,15 @@ import lrm
 from forging import resealed
 from long_runs import cases
 from lrm.errors import BudgetError, ConvergenceError, FileFormatError, WorkloadError
-from lrm.exact.cells import CellMap
-from lrm.exact.measured import Measured
-from lrm.maps.matrices import DenseMap
+from lrm.planning.design.cells import CellMap
+from lrm.planning.design.measured import Measured
+from lrm.planning.strategies.base import Problem, Search
+from lrm.planning.strategies.shaped import shaped_strategy
 from lrm.privacy.bodies.cube import Cube
 from lrm.privacy.bodies.facets import Facets
 from lrm.privacy.mechanism import calibrate
 from lrm.privacy.unit import PrivacyUnit
-from lrm.strategies.base import Problem, Search
-from lrm.strategies.shaped import shaped_strategy
+from lrm.queries.maps.matrices import DenseMap
 
 REPLACED = PrivacyUnit(neighbours="substitute")
 

@@ -20,19 +20,19 @@ from lrm.cli import main
 from lrm.clock import Clock
 from lrm.domain import Categories, Domain, Integers, PrivacyUnit
 from lrm.errors import BudgetError, FileFormatError, LrmError, StopSolver, WorkloadError
-from lrm.exact.cells import CellMap
-from lrm.exact.measured import Measured
-from lrm.maps.matrices import DenseMap
-from lrm.plans.comparison import Comparison, Outcome
+from lrm.planning.design.cells import CellMap
+from lrm.planning.design.measured import Measured
+from lrm.planning.plan.comparison import Comparison, Outcome
+from lrm.planning.strategies.base import Problem
+from lrm.planning.strategies.shaped import _table_candidates
 from lrm.privacy.bodies.facets import Facets
 from lrm.privacy.bodies.tables import Tables
 from lrm.privacy.budget import PureDP
 from lrm.privacy.mechanism import TrueCounts, calibrate, law_of, measure
-from lrm.strategies.base import Problem
-from lrm.strategies.shaped import _table_candidates
+from lrm.queries.maps.matrices import DenseMap
+from lrm.queries.workload import families
 from lrm.tables import open_table
 from lrm.views.comparisons import advice, side_by_side_facts
-from lrm.workload import families
 
 SIGMAS = 5.0
 

@@ -17,6 +17,8 @@ from scipy.spatial import ConvexHull
 import lrm
 from forging import resealed
 from lrm.errors import ConvergenceError, FileFormatError, WorkloadError
+from lrm.planning.strategies import split_hulls
+from lrm.planning.strategies.split_hulls import Split, split_body
 from lrm.privacy.bodies import split
 from lrm.privacy.bodies.facets import Facets
 from lrm.privacy.bodies.gauges import _independent, decide, exact_norm, minimise, solve_exactly
@@ -24,8 +26,6 @@ from lrm.privacy.bodies.split import SplitHull, distinct
 from lrm.privacy.bodies.tables import Tables
 from lrm.privacy.budget import PureDP
 from lrm.privacy.shaped import calibrate_shaped
-from lrm.strategies import split_hulls
-from lrm.strategies.split_hulls import Split, split_body
 
 ALARM = 1e-6
 SIGMAS = 5.0

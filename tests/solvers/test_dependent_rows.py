@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lrm.solvers.exact import factorise
+from lrm.planning.solvers.exact import factorise
 
 
 @pytest.mark.parametrize("seed", range(5))

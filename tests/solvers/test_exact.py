@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from lrm.errors import ConvergenceError
-from lrm.solvers.exact import checked_pair, factorise, make_exact
+from lrm.planning.solvers.exact import checked_pair, factorise, make_exact
 
 sizes = st.integers(1, 6)
 

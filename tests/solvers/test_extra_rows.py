@@ -9,8 +9,8 @@ import pytest
 
 from lrm.clock import Clock
 from lrm.errors import StopSolver
-from lrm.solvers.exact import checked_pair, factorise
-from lrm.solvers.extra_rows import RowsError, assemble, optimise_extra_rows
+from lrm.planning.solvers.exact import checked_pair, factorise
+from lrm.planning.solvers.extra_rows import RowsError, assemble, optimise_extra_rows
 
 
 def ranges(m, n, seed):

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from lrm.clock import Clock
 from lrm.errors import StopSolver, UsageError
-from lrm.maps.matrices import DenseMap
-from lrm.solvers.gaussian import nuclear_bound, optimise_gaussian, optimise_gaussian_map
-from lrm.workload import families
+from lrm.planning.solvers.gaussian import nuclear_bound, optimise_gaussian, optimise_gaussian_map
+from lrm.queries.maps.matrices import DenseMap
+from lrm.queries.workload import families
 
 
 def _all_ranges_gram(n):

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 import lrm
 from lrm.clock import Clock
 from lrm.errors import StopSolver
-from lrm.solvers.gaussian import Chain, nuclear_bound, optimise_chain, optimise_gaussian
-from lrm.strategies.base import Problem, Search
-from lrm.strategies.best import has_fast_optimum
-from lrm.workload import families
+from lrm.planning.solvers.gaussian import Chain, nuclear_bound, optimise_chain, optimise_gaussian
+from lrm.planning.strategies.base import Problem, Search
+from lrm.planning.strategies.best import has_fast_optimum
+from lrm.queries.workload import families
 
 
 @st.composite

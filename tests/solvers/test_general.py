@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lrm
-from lrm.batches import marginals
 from lrm.clock import Clock
 from lrm.domain import Categories, Domain, Integers
 from lrm.errors import ConvergenceError, StopSolver
-from lrm.solvers.descents import general_stages, penalised_error
-from lrm.solvers.exact import factorise
-from lrm.workload import families
+from lrm.planning.solvers.descents import general_stages, penalised_error
+from lrm.planning.solvers.exact import factorise
+from lrm.queries.builders import marginals
+from lrm.queries.workload import families
 
 INTRO = np.array([[0.0, 2, 1, 1], [0, 1, 0, 2], [1, 0, 2, 2]])
 BETA = 100.0

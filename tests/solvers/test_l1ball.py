@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from lrm.solvers.lagrangian import project_columns_l1
+from lrm.planning.solvers.lagrangian import project_columns_l1
 
 entries = st.floats(-1e6, 1e6, allow_subnormal=False) | st.floats(-2, 2) | st.just(0.0)
 shapes = st.tuples(st.integers(1, 9), st.integers(1, 7))

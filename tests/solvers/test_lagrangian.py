@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from lrm.clock import Clock
 from lrm.errors import StopSolver, UsageError
-from lrm.solvers.exact import make_exact
-from lrm.solvers.lagrangian import Schedule, _best_reconstruction, decompose
+from lrm.planning.solvers.exact import make_exact
+from lrm.planning.solvers.lagrangian import Schedule, _best_reconstruction, decompose
 
 PREFIX = np.tril(np.ones((16, 16)))
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lrm.solvers.lagrangian import Iterate, minimise_over_l1_balls, project_columns_l1
+from lrm.planning.solvers.lagrangian import Iterate, minimise_over_l1_balls, project_columns_l1
 
 
 def _problem(seed, r=12, n=9, queries=8):

@@ -10,21 +10,21 @@ from hypothesis import strategies as st
 
 import lrm
 from lrm.errors import StopSolver
-from lrm.exact.inverses import left_inverse
-from lrm.exact.plus_rows import Band, PlusRowsInverse, inverse_band
-from lrm.maps.levels import level_energies
-from lrm.maps.matrices import DenseMap, SparseMap
-from lrm.solvers.extra_rows import with_cells
-from lrm.solvers.gram_operators import gram_operator
-from lrm.solvers.periodic_rows import (
+from lrm.planning.design.inverses import left_inverse
+from lrm.planning.design.plus_rows import Band, PlusRowsInverse, inverse_band
+from lrm.planning.solvers.extra_rows import with_cells
+from lrm.planning.solvers.gram_operators import gram_operator
+from lrm.planning.solvers.periodic_rows import (
     RingGram,
     along,
     optimise_periodic_rows,
     polish_segments,
     range_correlation,
 )
-from lrm.solvers.sparse_rows import sparse_rows_error
-from lrm.workload import Workload, families
+from lrm.planning.solvers.sparse_rows import sparse_rows_error
+from lrm.queries.maps.levels import level_energies
+from lrm.queries.maps.matrices import DenseMap, SparseMap
+from lrm.queries.workload import Workload, families
 
 seeds = st.integers(0, 10_000)
 

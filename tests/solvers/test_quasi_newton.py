@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lrm.errors import StopSolver
-from lrm.solvers.quasi_newton import descend, descend_orthantwise
+from lrm.planning.solvers.quasi_newton import descend, descend_orthantwise
 
 A = np.diag(np.logspace(0, 3, 30)) + 0.1
 TARGET = np.random.default_rng(5).standard_normal(30)

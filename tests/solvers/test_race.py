@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from lrm.clock import UNLIMITED, Clock
 from lrm.errors import StopSolver
-from lrm.solvers.exact import factorise
-from lrm.solvers.families import search
-from lrm.solvers.race import ROUNDING, Family, Race, Stage
-from lrm.strategies.baselines import haar_tree, total_tree
+from lrm.planning.solvers.exact import factorise
+from lrm.planning.solvers.families import search
+from lrm.planning.solvers.race import ROUNDING, Family, Race, Stage
+from lrm.planning.strategies.baselines import haar_tree, total_tree
 
 INTRO = np.array([[0.0, 2, 1, 1], [0, 1, 0, 2], [1, 0, 2, 2]])
 

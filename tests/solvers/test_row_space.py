@@ -9,9 +9,9 @@ import pytest
 
 from lrm.clock import Clock
 from lrm.errors import StopSolver
-from lrm.solvers import descents
-from lrm.solvers.descents import optimise_row_space, rotation, row_space_error
-from lrm.solvers.exact import factorise
+from lrm.planning.solvers import descents
+from lrm.planning.solvers.descents import optimise_row_space, rotation, row_space_error
+from lrm.planning.solvers.exact import factorise
 
 W = np.random.default_rng(0).standard_normal((4, 150))
 

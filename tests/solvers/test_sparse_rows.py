@@ -12,16 +12,13 @@ from hypothesis import strategies as st
 
 import lrm
 from lrm.clock import UNLIMITED, Step
-from lrm.exact.plus_rows import blocks_plus_rows
-from lrm.maps.linear import LinearMap
-from lrm.maps.matrices import DenseMap, SparseMap
-from lrm.maps.words import AllRanges, Prefix
-from lrm.plans.planner import plan_of
-from lrm.solvers import own_rows, sparse_rows
-from lrm.solvers.extra_rows import RowsError, with_cells
-from lrm.solvers.gram_operators import gram_operator
-from lrm.solvers.own_rows import optimise_own_rows
-from lrm.solvers.sparse_rows import (
+from lrm.planning.design.plus_rows import blocks_plus_rows
+from lrm.planning.plan.planner import plan_of
+from lrm.planning.solvers import own_rows, sparse_rows
+from lrm.planning.solvers.extra_rows import RowsError, with_cells
+from lrm.planning.solvers.gram_operators import gram_operator
+from lrm.planning.solvers.own_rows import optimise_own_rows
+from lrm.planning.solvers.sparse_rows import (
     Stage,
     _Resolution,
     local_basis,
@@ -30,11 +27,14 @@ from lrm.solvers.sparse_rows import (
     optimise_sparse_rows,
     sparse_rows_error,
 )
-from lrm.strategies import large
-from lrm.strategies.base import Problem, Search, Strategy
-from lrm.strategies.baselines import baselines, best_baseline
-from lrm.strategies.large import add_rows
-from lrm.workload import Workload, families
+from lrm.planning.strategies import large
+from lrm.planning.strategies.base import Problem, Search, Strategy
+from lrm.planning.strategies.baselines import baselines, best_baseline
+from lrm.planning.strategies.large import add_rows
+from lrm.queries.maps.linear import LinearMap
+from lrm.queries.maps.matrices import DenseMap, SparseMap
+from lrm.queries.maps.words import AllRanges, Prefix
+from lrm.queries.workload import Workload, families
 
 seeds = st.integers(0, 10_000)
 

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrm.solvers.descents import rotation
-from lrm.solvers.own_rows import extreme_columns
+from lrm.planning.solvers.descents import rotation
+from lrm.planning.solvers.own_rows import extreme_columns
 
 
 @given(st.integers(1, 5), st.integers(0, 5), st.integers(0, 9))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import analyst_tables
-from lrm.batches import sql
 from lrm.errors import SqlError
+from lrm.queries.sql import sql
 
 pytestmark = pytest.mark.filterwarnings("ignore::lrm.errors.SqlWarning")
 

@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 import lrm
-from lrm.batches import sql
 from lrm.cli import main
 from lrm.domain import Categories, Domain, Integers
 from lrm.errors import WorkloadError
+from lrm.queries.sql import sql
 
 DOMAIN = Domain([Categories("g", ["a", "b"]), Integers("x", 0, 3)], "t")
 TEXT = """SELECT g, COUNT(*) AS n FROM t GROUP BY g ORDER BY n;

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrm.batches import sql
-from lrm.batches.sql.atoms import compare
 from lrm.domain import Bins, Categories, Dates, Domain, Integers
 from lrm.errors import SqlError
+from lrm.queries.sql import sql
+from lrm.queries.sql.atoms import compare
 
 OPERATIONS = {
     "=": operator.eq,
@@ -162,7 +162,7 @@ def test_weights_are_read_only_and_make_a_workload():
 
 
 def test_sqlglot_is_imported_only_by_those_who_compile():
-    code = "import sys, lrm.batches; assert 'sqlglot' not in sys.modules"
+    code = "import sys, lrm.queries; assert 'sqlglot' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -6,9 +6,9 @@ import duckdb
 import numpy as np
 import pytest
 
-from lrm.batches import sql
 from lrm.domain import Bins, Categories, Dates, Domain, Integers
 from lrm.errors import SqlError, SqlWarning
+from lrm.queries.sql import sql
 
 DOMAIN = Domain(
     [

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from long_runs import cases
-from lrm.batches import sql
 from lrm.errors import SqlError
+from lrm.queries.sql import sql
 from sql_grammar import Grammar
 
 _spec = importlib.util.spec_from_file_location(

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import lrm
-from lrm.batches import sql
 from lrm.domain import Bins, Categories, Dates, Domain, Integers
 from lrm.errors import FileFormatError, WorkloadError
+from lrm.queries.sql import sql
+from lrm.queries.workload.display import Bound, Display, OrderKey
 from lrm.views.answers import statement_tables
 from lrm.views.releases import summary_facts
-from lrm.workload.display import Bound, Display, OrderKey
 
 DOMAIN = Domain(
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lrm.workload import Formula
+from lrm.queries.workload import Formula
 from sql_rows import check_rows, table
 
 STATEMENTS = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lrm.batches import sql
 from lrm.domain import Domain, Integers
+from lrm.queries.sql import sql
 
 DOMAIN = Domain([Integers(f"q{k}", 1, 5, null="cell") for k in range(1, 5)], "t")
 ONE = "SELECT AVG(q1 + q2 + q3) / 3.0 AS a FROM t"

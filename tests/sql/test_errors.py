@@ -8,13 +8,13 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from lrm.batches import parse_questions, sql
-from lrm.batches.sql import build
-from lrm.batches.sql.refusals import CODES
 from lrm.cli import main
 from lrm.domain import Bins, Categories, Domain, Integers
 from lrm.domain.file import domain_text
 from lrm.errors import SqlError
+from lrm.queries.files import parse_questions
+from lrm.queries.sql import build, sql
+from lrm.queries.sql.refusals import CODES
 
 DOMAIN = Domain(
     [

@@ -11,9 +11,9 @@ import warnings
 import duckdb
 import pytest
 
-from lrm.batches import sql
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, Lookup
 from lrm.errors import SqlError, SqlWarning
+from lrm.queries.sql import sql
 from sql_answers import Table, in_duckdb
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "reference" / "sql.md"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from lrm.batches.sql.build import build
-from lrm.batches.sql.expr import And, Attribute, Binary, Boolean, Negative, Not, Number, Or
-from lrm.batches.sql.render import render, shown
-from lrm.batches.sql.rewrite import normal
-from lrm.batches.sql.source import split
 from lrm.domain import Bins, Categories, Dates, Domain, Integers
+from lrm.queries.sql.build import build
+from lrm.queries.sql.expr import And, Attribute, Binary, Boolean, Negative, Not, Number, Or
+from lrm.queries.sql.render import render, shown
+from lrm.queries.sql.rewrite import normal
+from lrm.queries.sql.source import split
 from sql_grammar import Grammar
 
 DOMAIN = Domain(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lrm.batches import sql
 from lrm.domain import Categories, Dates, Domain, Integers
 from lrm.errors import SqlError
+from lrm.queries.sql import sql
 
 DOMAIN = Domain(
     [

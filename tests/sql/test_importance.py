@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from lrm.batches import parse_batch, sql
 from lrm.domain import Categories, Domain, Integers
+from lrm.queries.files import parse_batch
+from lrm.queries.sql import sql
 
 DOMAIN = Domain([Categories("g", ["a", "b"]), Integers("x", 0, 3)], "t")
 

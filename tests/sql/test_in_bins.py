@@ -8,9 +8,9 @@ import duckdb
 import numpy as np
 import pytest
 
-from lrm.batches import sql
 from lrm.domain import Bins, Categories, Domain
 from lrm.errors import SqlError
+from lrm.queries.sql import sql
 
 EDGES = [-60.0, -15.0, 0.0, 15.0, 60.0, 120.0, 1440.0]
 DOMAIN = Domain([Bins("x", EDGES, null="cell", nan="cell", outside="cell")], "t")

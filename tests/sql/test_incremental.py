@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from lrm.batches import sql
-from lrm.batches.sql import compile as compiler
-from lrm.batches.sql.compile import Memory, outcomes
-from lrm.batches.sql.source import split
 from lrm.domain import Categories, Domain, Integers
 from lrm.errors import SqlError
+from lrm.queries.sql import compile as compiler
+from lrm.queries.sql import sql
+from lrm.queries.sql.compile import Memory, outcomes
+from lrm.queries.sql.source import split
 
 DOMAIN = Domain([Categories("state", ["NY", "NJ"]), Integers("age", 0, 9)], "people")
 STATEMENTS = [

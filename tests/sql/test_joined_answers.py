@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lrm.batches import sql
 from lrm.errors import SqlError
+from lrm.queries.sql import sql
 from sql_rows import DOMAIN, check_rows, table
 
 BY_MONTH = "SELECT month, COUNT(*) AS n FROM flights"

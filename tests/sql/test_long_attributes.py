@@ -6,10 +6,10 @@ import tracemalloc
 
 import pytest
 
-from lrm.batches import sql
-from lrm.batches.sql.atoms import MOST_COMPARED, MOST_REMARKS, undeclared
 from lrm.domain import Categories, Domain, Integers
 from lrm.errors import SqlError
+from lrm.queries.sql import sql
+from lrm.queries.sql.atoms import MOST_COMPARED, MOST_REMARKS, undeclared
 
 LONG = 50_000
 MOST = 200_000_000

@@ -9,11 +9,13 @@ import duckdb
 import pytest
 
 import lrm
-from lrm.batches import marginals, parse_batch, sql
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, Lookup
 from lrm.domain.file import domain_text, parse_domain, read_domain
 from lrm.domain.lookups import lookup_rows
 from lrm.errors import DomainError, FileFormatError, SqlError, UsageError, WorkloadError
+from lrm.queries.builders import marginals
+from lrm.queries.files import parse_batch
+from lrm.queries.sql import sql
 from sql_answers import Table
 
 AIRLINES = Lookup(

@@ -9,8 +9,8 @@ import sqlglot
 from sqlglot import exp
 
 from long_runs import cases
-from lrm.batches import sql
 from lrm.errors import SqlError
+from lrm.queries.sql import sql
 from sql_grammar import TYPES, Grammar
 
 pytestmark = pytest.mark.filterwarnings("ignore::lrm.errors.SqlWarning")

@@ -3,8 +3,8 @@
 import pytest
 
 import lrm
-from lrm.batches import sql
 from lrm.errors import SqlError
+from lrm.queries.sql import sql
 
 DOMAIN = lrm.Domain(
     [

@@ -7,9 +7,8 @@ import re
 
 import pytest
 
-from lrm.batches import sql
-from lrm.batches.sql import build
 from lrm.domain import Categories, Domain, Integers
+from lrm.queries.sql import build, sql
 from sql_rows import check_rows, table
 
 STATEMENTS = [

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lrm.batches import sql
 from lrm.domain import Domain, Integers, PrivacyUnit
 from lrm.errors import SqlError
+from lrm.queries.sql import sql
 
 ATTRIBUTES = [Integers("ward", 1, 3)]
 ONE = Domain(ATTRIBUTES, "stays", unit=PrivacyUnit("patient"))

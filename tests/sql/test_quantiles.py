@@ -7,8 +7,8 @@ import random
 import duckdb
 import pytest
 
-from lrm.batches import sql
 from lrm.domain import Categories, Domain, Integers
+from lrm.queries.sql import sql
 from sql_answers import Table
 
 DOMAIN = Domain([Categories("g", ["a", "b", "c"]), Integers("x", -3, 40, null="cell")], "t")

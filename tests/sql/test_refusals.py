@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from lrm.batches import sql
-from lrm.batches.sql.refusals import CODES
 from lrm.domain import Bins, Categories, Dates, Domain, Integers
 from lrm.errors import SqlError
+from lrm.queries.sql import sql
+from lrm.queries.sql.refusals import CODES
 
 DOMAIN = Domain(
     [

@@ -6,13 +6,13 @@ from dataclasses import fields
 
 import pytest
 
-from lrm.batches.sql import expr as ir
-from lrm.batches.sql.build import build
-from lrm.batches.sql.render import shown
-from lrm.batches.sql.rewrite import normal
-from lrm.batches.sql.source import split
 from lrm.domain import Categories, Domain, Integers, Lookup
 from lrm.errors import SqlError
+from lrm.queries.sql import expr as ir
+from lrm.queries.sql.build import build
+from lrm.queries.sql.render import shown
+from lrm.queries.sql.rewrite import normal
+from lrm.queries.sql.source import split
 
 DOMAIN = Domain(
     [Categories("c", ["u", "a", "b"]), Integers("m", 1, 4), Integers("k", 0, 9)],

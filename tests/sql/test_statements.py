@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 import lrm
-from lrm.batches import parse_batch
 from lrm.domain import Bins, Categories, Dates, Domain, Integers
 from lrm.errors import FileFormatError, SqlWarning, WorkloadError
 from lrm.files.archive import read_archive, write_archive
-from lrm.plans.saving import VERSION
-from lrm.workload import Column, Statement
+from lrm.planning.plan.saving import VERSION
+from lrm.queries.files import parse_batch
+from lrm.queries.workload import Column, Statement
 
 DOMAIN = Domain(
     [

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import lrm
-from lrm.batches import sql
 from lrm.domain import Categories, Dates, Domain, Integers
 from lrm.errors import FileFormatError, SqlError
-from lrm.workload.display import Display
+from lrm.queries.sql import sql
+from lrm.queries.workload.display import Display
 from sql_answers import Table
 
 DOMAIN = Domain(

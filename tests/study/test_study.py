@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from scipy.stats import chi2
 
 from lrm.errors import CountsError, FileFormatError, StopSolver
-from lrm.plans.planner import plan
+from lrm.planning.plan.planner import plan
 from lrm.privacy.bodies.split import SplitHull
 from lrm.privacy.bodies.tables import Tables
 from study import worker
@@ -144,7 +144,7 @@ def test_plans_are_shared_between_figures(finished):
 
 
 def test_plotting_reads_stored_rows_and_computes_nothing(finished, monkeypatch):
-    for planner in ("lrm.plans.planner.plan", "study.worker.plan"):
+    for planner in ("lrm.planning.plan.planner.plan", "study.worker.plan"):
         monkeypatch.setattr(planner, None)
     result = CliRunner().invoke(main, ["plot", "--out", str(finished), "--json"])
     assert result.exit_code == 0, result.output

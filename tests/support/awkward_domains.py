@@ -7,7 +7,7 @@ import numpy as np
 
 from awkward_table import HUGES, INCOMES, STATES, TENTHS, TEXTS, WEIRD
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, Numbers, PrivacyUnit
-from lrm.maps.products.tabulation import Tabulation, total
+from lrm.queries.maps.products.tabulation import Tabulation, total
 
 MANY = [f"v{number}" for number in range(70)] + STATES
 CELL = {"null": "cell", "outside": "cell"}

@@ -1,8 +1,8 @@
 """Measurements of products without noise."""
 
-from lrm.exact.products.answers import Lattice
-from lrm.exact.products.folding import fold, unfold
-from lrm.maps.kron import along
+from lrm.planning.design.products.answers import Lattice
+from lrm.planning.design.products.folding import fold, unfold
+from lrm.queries.maps.kron import along
 
 
 def measure_exactly(group, table):

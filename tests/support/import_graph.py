@@ -4,7 +4,8 @@
 
 Every import that can run is an edge, wherever it stands: at the top of a module, inside a function
 (a lazy import), or as a string for ``import_module`` (commands, engines). Imports under
-``if TYPE_CHECKING`` never run and are no edges. ``from package import name`` leads to
+``if TYPE_CHECKING`` never run and are no edges, nor are those that lead from a record to the view
+that draws it (``ignore_imports`` in ``pyproject.toml``). ``from package import name`` leads to
 ``package.name`` if that is a module, and otherwise to the package's ``__init__``. That Python runs
 the ``__init__`` of every package on the way is no edge either: otherwise a package could not
 re-export what its modules define.
@@ -29,11 +30,25 @@ PICTURES = ROOT / "docs" / "img"
 Graph = Mapping[str, set[str]]
 
 
+def _contract() -> dict[str, Any]:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contract: dict[str, Any] = settings["tool"]["importlinter"]["contracts"][0]
+    return contract
+
+
 def packages() -> list[str]:
     """The parts of the package, each importing only parts before it."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    (contract,) = settings["tool"]["importlinter"]["contracts"]
-    return [layer.removeprefix("lrm.") for layer in reversed(contract["layers"])]
+    return [layer.removeprefix("lrm.") for layer in reversed(_contract()["layers"])]
+
+
+def excepted() -> set[tuple[str, str]]:
+    """The lazy imports that lead up: from a record to the view that draws it."""
+    lines = [line.split(" -> ") for line in _contract()["ignore_imports"]]
+    return {*((importer, imported) for importer, imported in lines), _COMPARISON}
+
+
+_COMPARISON = ("lrm.planning.plan.core", "lrm.planning.plan.comparison")
+"""``plan.compare()`` makes other plans: imported at the time of the call, too."""
 
 
 def modules() -> dict[str, Path]:
@@ -47,9 +62,13 @@ def modules() -> dict[str, Path]:
 
 def import_graph() -> dict[str, set[str]]:
     """Return the modules that each module imports."""
-    known = modules()
+    known, lazy = modules(), excepted()
     return {
-        name: set(_imports(ast.parse(path.read_text(encoding="utf-8")), known)) - {name}
+        name: {
+            other
+            for other in _imports(ast.parse(path.read_text(encoding="utf-8")), known)
+            if other != name and (name, other) not in lazy
+        }
         for name, path in known.items()
     }
 

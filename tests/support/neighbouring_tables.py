@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 
 import lrm
 from engines import postgres_url
-from lrm.batches import sql
 from lrm.domain import Bins, Categories, Domain, Integers, PrivacyUnit
+from lrm.queries.sql import sql
 
 ENGINES = ["csv", "parquet", "postgres", "spark"]
 

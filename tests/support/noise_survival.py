@@ -1,8 +1,8 @@
-"""Probabilities of large noise sums: the inverse of what `lrm.accuracy.noise_sums` computes."""
+"""Probabilities of large noise sums: the inverse of `lrm.planning.accuracy.noise_sums`."""
 
 import numpy as np
 
-from lrm.accuracy.laplace_cgf import _bisect, integrate, row_blocks
+from lrm.planning.accuracy.laplace_cgf import _bisect, integrate, row_blocks
 
 UNDERFLOW = 750.0
 """Beyond this exponent a probability is 0 in floating point."""

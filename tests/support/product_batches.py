@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from lrm.exact.products.rounding import round_gaussian, round_products
-from lrm.maps.products.batch import cross_tabs, product_batch, sum_batch
-from lrm.solvers.products.gaussian import optimise_gaussian_groups
-from lrm.solvers.products.optimise import optimise_products
+from lrm.planning.design.products.rounding import round_gaussian, round_products
+from lrm.planning.solvers.products.gaussian import optimise_gaussian_groups
+from lrm.planning.solvers.products.optimise import optimise_products
+from lrm.queries.maps.products.batch import cross_tabs, product_batch, sum_batch
 
 __all__ = ["BATCHES", "PAIRS", "SOME", "rounded"]
 

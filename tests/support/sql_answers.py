@@ -10,11 +10,11 @@ import numpy as np
 import sqlglot
 from sqlglot import exp
 
-from lrm.batches import sql
-from lrm.derived import Noisy, derived_values
 from lrm.domain import Bins
-from lrm.maps.products.map import ProductMap
-from lrm.workload import Quantile
+from lrm.planning.derived import Noisy, derived_values
+from lrm.queries.maps.products.map import ProductMap
+from lrm.queries.sql import sql
+from lrm.queries.workload import Quantile
 
 
 class Table:

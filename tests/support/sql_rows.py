@@ -8,8 +8,8 @@ import math
 
 import duckdb
 
-from lrm.batches import sql
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, Lookup
+from lrm.queries.sql import sql
 from sql_answers import Table, text_of
 
 DOMAIN = Domain(

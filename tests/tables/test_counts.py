@@ -11,9 +11,9 @@ from awkward_domains import DOMAINS, random_cells, random_domain
 from long_runs import cases
 from lrm.domain import Domain, Integers
 from lrm.errors import TableError
-from lrm.exact.cells import merge_cells
-from lrm.maps.matrices import SparseMap
-from lrm.maps.products.tabulation import Tabulation, tabulate
+from lrm.planning.design.cells import merge_cells
+from lrm.queries.maps.matrices import SparseMap
+from lrm.queries.maps.products.tabulation import Tabulation, tabulate
 from lrm.tables import Table, open_table
 from lrm.tables.axes import flat_axes
 from lrm.tables.base import Column

@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 import lrm
-from lrm.batches import sql
 from lrm.cli import main
 from lrm.domain import Categories, CsvForm, Domain, Integers, PrivacyUnit
 from lrm.errors import DomainError
+from lrm.queries.sql import sql
 from lrm.tables import open_table
 
 CELL = {"null": "cell", "outside": "cell"}

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from forked import run_forked
-from lrm.batches.sql.evaluation import memory_database
 from lrm.domain import Domain, Integers, PrivacyUnit
 from lrm.errors import TableError
+from lrm.queries.sql.evaluation import memory_database
 from lrm.tables import duckdb_connection, open_table
 from lrm.tables.duckdb_connection import connection
 

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import lrm
+from lrm.files.spelling import number
 from lrm.releases import preview
-from lrm.spelling import number
 from lrm.views.answers import statement_table
 from lrm.views.blocks import Document, Facts, Figure, Numbers, Prose, plain_table
 from lrm.views.derived import expected_facts, expected_rows

@@ -21,9 +21,9 @@ from lrm.cli.progress import ProgressLine
 from lrm.cli.terminal import echo, print_document, print_json
 
 if TYPE_CHECKING:
-    from lrm.plans.comparison import Comparison, Contest
+    from lrm.planning.plan.comparison import Comparison, Contest
+    from lrm.planning.solvers.settings import Effort
     from lrm.privacy.budget import Noise, Privacy
-    from lrm.solvers.settings import Effort
 
 
 @click.command()
@@ -62,7 +62,7 @@ def compare(workload: str, noise: str, plot: str | None, **choices: Any) -> None
       lrm compare queries.sql --domain domain.yaml --noise both \
           --epsilon 1 --delta 1e-9
     """
-    from lrm.plans.comparison import Contest
+    from lrm.planning.plan.comparison import Contest
     from lrm.views.blocks import Document
     from lrm.views.comparisons import (
         comparison_blocks,
@@ -99,7 +99,7 @@ def compare(workload: str, noise: str, plot: str | None, **choices: Any) -> None
 
 def _stated(noise: str, choices: dict[str, Any]) -> "dict[Noise, Privacy]":
     """The noises to compare with, each with the guarantee at which its errors are stated."""
-    from lrm.accuracy import privacy_of
+    from lrm.planning.accuracy import privacy_of
     from lrm.privacy.budget import unit_privacy
 
     amounts = read_amounts(choices)
@@ -117,7 +117,7 @@ def _stated(noise: str, choices: dict[str, Any]) -> "dict[Noise, Privacy]":
 def _entered(
     contest: "Contest", noise: "Noise", rows: tuple[str, ...], seed: int, effort: "Effort"
 ) -> "Comparison":
-    from lrm.plans.comparison import Comparison
+    from lrm.planning.plan.comparison import Comparison
 
     outcomes = []
     domain = contest.problem.workload.domain

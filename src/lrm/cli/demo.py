@@ -200,8 +200,8 @@ def _coverage(table: "SyntheticPatients") -> dict[str, int]:
 
 
 def _conclude(table: "SyntheticPatients", place: Path) -> None:
+    from lrm.files.spelling import number
     from lrm.releases.file import load_release
-    from lrm.spelling import number
     from lrm.views.baselines import errors_by_mechanism
 
     release = load_release("answers.lrm")

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.batches import sql
 from lrm.domain import Domain
 from lrm.domain.file import parse_domain
 from lrm.files.writing import write_text
-from lrm.maps.linear import Floats
+from lrm.queries.maps.linear import Floats
+from lrm.queries.sql import sql
 
 PATIENTS = 200_000
 STATES = ("NY", "NJ", "CA", "WA", "TX", "FL", "IL", "MA")

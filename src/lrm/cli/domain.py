@@ -140,7 +140,7 @@ def check(file: str, table: str | None, *, rows: bool, as_json: bool) -> None:
       lrm domain check domain.yaml --table visits.csv --rows
       cat domain.yaml | lrm domain check -
     """
-    from lrm.maps.products.tabulation import total
+    from lrm.queries.maps.products.tabulation import total
     from lrm.tables import open_table
     from lrm.views.documents import facts_document
 
@@ -224,7 +224,7 @@ def _fields(declared: "Domain") -> dict[str, Any]:
 
 
 def _lines(declared: "Domain") -> list[tuple[str, str]]:
-    from lrm.spelling import how_many
+    from lrm.files.spelling import how_many
 
     return [
         ("table", declared.table or "any name"),

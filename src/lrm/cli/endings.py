@@ -46,7 +46,7 @@ def end(reason: BaseException, arguments: Sequence[str]) -> int:
         reason.show()
         return reason.exit_code
     from lrm.files.locations import redacted
-    from lrm.spelling import visible
+    from lrm.files.spelling import visible
 
     debug = bool(os.environ.get("LRM_DEBUG")) and not isinstance(reason, click.ClickException)
     secrets = [*arguments, os.environ.get("LRM_LEDGER", "")]
@@ -68,7 +68,7 @@ def one_line_warnings() -> Iterator[None]:
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
             if issubclass(category, (PrivacyWarning, SqlWarning)):
-                from lrm.spelling import visible
+                from lrm.files.spelling import visible
 
                 click.echo(visible(f"lrm: warning: {message}"), err=True)
             else:

@@ -17,7 +17,7 @@ from lrm.cli.progress import waiting
 from lrm.cli.terminal import echo, print_document, print_json
 
 if TYPE_CHECKING:
-    from lrm.plans import Plan
+    from lrm.planning.plan import Plan
     from lrm.privacy.budget import Privacy
 
 
@@ -69,7 +69,7 @@ def explain(plan: str, **choices: Any) -> None:
       lrm explain gaussian.lrm --epsilon 1 --delta 1e-9
       lrm explain plan.lrm --epsilon 0.1 --confidence 0.99 --plot errors.svg
     """
-    from lrm.plans.file import load_plan
+    from lrm.planning.plan.file import load_plan
     from lrm.views.choices import met_facts
     from lrm.views.documents import explanation_document
     from lrm.views.figures import KINDS, errors_drawing

@@ -13,7 +13,7 @@ from lrm.files.writing import check_target
 
 if TYPE_CHECKING:
     from lrm.domain import Domain
-    from lrm.workload import Workload
+    from lrm.queries.workload import Workload
 
 STANDARD_INPUT = "standard input"
 
@@ -47,7 +47,7 @@ def read_questions(source: str, domain: str | None) -> "Workload":
 
 def read_queries(source: str, domain: "Domain | None") -> "Workload":
     """Read a batch of queries over a domain that is known already."""
-    from lrm.batches import parse_questions, read_batch
+    from lrm.queries.files import parse_questions, read_batch
 
     if source == "-":
         return parse_questions(read_standard_input(), domain, STANDARD_INPUT)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from lrm.strategies import MECHANISMS
+from lrm.planning.strategies import MECHANISMS
 
 if TYPE_CHECKING:
     from fractions import Fraction

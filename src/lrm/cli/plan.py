@@ -17,7 +17,7 @@ from lrm.cli.options import (
 )
 from lrm.cli.progress import ProgressLine
 from lrm.cli.terminal import echo, print_document, print_json
-from lrm.strategies import MECHANISMS
+from lrm.planning.strategies import MECHANISMS
 
 
 @click.command()
@@ -90,8 +90,8 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
       lrm plan all-ranges:64 --effort quick
       lrm plan wrange:64x128:seed=3 -m lowrank --rank-ratio 1.4
     """
-    from lrm.plans.comparison import choose_noise
-    from lrm.plans.planner import plan as make_plan
+    from lrm.planning.plan.comparison import choose_noise
+    from lrm.planning.plan.planner import plan as make_plan
     from lrm.views.choices import met_facts, noise_blocks, noise_facts
     from lrm.views.documents import plan_document
     from lrm.views.plans import plan_facts

@@ -106,7 +106,7 @@ class ProgressLine:
         self._bar.update(self._task, description=self._describe(step))
 
     def _describe(self, step: "Step") -> str:
-        from lrm.spelling import number
+        from lrm.files.spelling import number
 
         pure = self._noise != "gaussian"
         total = step.error * self._factor**2

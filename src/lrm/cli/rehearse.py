@@ -37,7 +37,7 @@ def rehearse(plan: str, output: str | None, **choices: Any) -> None:
       lrm rehearse plan.lrm --epsilon 0.1 -o rehearsal.html
       lrm rehearse plan.lrm --epsilon 0.1 --rows 20000
     """
-    from lrm.plans.file import load_plan
+    from lrm.planning.plan.file import load_plan
     from lrm.privacy.budget import unit_privacy
     from lrm.views.rehearsal import expected_rows
     from lrm.views.rehearsal import rehearse as make_rehearsal

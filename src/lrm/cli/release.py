@@ -81,7 +81,7 @@ def release(plan: str, **choices: Any) -> None:
       lrm release plan.lrm --counts counts.csv --epsilon 0.1 \
           -o answers.lrm --no-ledger
     """
-    from lrm.plans.file import load_plan
+    from lrm.planning.plan.file import load_plan
     from lrm.releases import preview
     from lrm.releases import release as make_release
     from lrm.releases.counts_file import CountsFile

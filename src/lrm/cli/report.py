@@ -16,7 +16,6 @@ from lrm.cli.options import (
 from lrm.cli.progress import waiting
 from lrm.cli.terminal import echo, print_json
 from lrm.errors import FileFormatError
-from lrm.rendering import write_page
 
 if TYPE_CHECKING:
     from lrm.releases import Release
@@ -141,14 +140,15 @@ def _write_release(file: str, place: str, choices: dict[str, Any]) -> str | None
 
 
 def _write_plan(file: str, place: str, choices: dict[str, Any]) -> None:
-    from lrm.plans.file import load_plan
+    from lrm.planning.plan.file import load_plan
     from lrm.privacy.budget import unit_privacy
+    from lrm.views import notebook
 
     loaded = load_plan(file)
     amounts = read_amounts(choices)
     privacy = loaded.privacy(**amounts) if amounts else unit_privacy(loaded.noise)
     listed = {} if choices["limit"] is None else {"limit": choices["limit"]}
-    write_page(loaded, place, privacy=privacy, confidence=choices["confidence"], **listed)
+    notebook.write(loaded, place, privacy=privacy, confidence=choices["confidence"], **listed)
 
 
 def _write_comparison(file: str, place: str, choices: dict[str, Any]) -> None:

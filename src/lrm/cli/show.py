@@ -57,7 +57,7 @@ def show(file: str, statement: str | None, **choices: Any) -> None:
           --csv answers.csv --post-process non-negative,integer
     """
     from lrm.files.archive import archive_format
-    from lrm.plans.file import load_plan
+    from lrm.planning.plan.file import load_plan
     from lrm.releases.file import load_release
     from lrm.views.documents import plan_document
     from lrm.views.figures import KINDS

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrm.spelling import escape_controls, visible
+from lrm.files.spelling import escape_controls, visible
 
 if TYPE_CHECKING:
     from lrm.views.blocks import Document

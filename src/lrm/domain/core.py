@@ -26,9 +26,8 @@ from lrm.domain.draft import columns_of, draft
 from lrm.domain.lookups import Lookup
 from lrm.domain.numbers import RECORD_BITS, Numbers, pieces_of
 from lrm.errors import DomainError
+from lrm.files.spelling import how_many
 from lrm.privacy.unit import PrivacyUnit
-from lrm.rendering import html_of, text_of
-from lrm.spelling import how_many
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -343,10 +342,14 @@ class Domain:
         return cell_list
 
     def __repr__(self) -> str:
-        return text_of(self)
+        from lrm.views import notebook  # noqa: PLC0415 - views come after the records they draw
+
+        return notebook.text(self)
 
     def _repr_html_(self) -> str:
-        return html_of(self)
+        from lrm.views import notebook  # noqa: PLC0415 - views come after the records they draw
+
+        return notebook.snippet(self)
 
     @cached_property
     def digest(self) -> str:

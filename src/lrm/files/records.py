@@ -33,7 +33,7 @@ def facts_of(value: Any, *left_out: str) -> Any:
 def read_record(kind: type[T], facts: Any) -> T:
     """Read what `facts_of` returned; anything else is an error that names the fact.
 
-    >>> from lrm.workload.display import OrderKey
+    >>> from lrm.queries.workload.display import OrderKey
     >>> facts = {"column": "n", "labels": None, "descending": 1, "nulls_first": False}
     >>> read_record(OrderKey, facts)
     Traceback (most recent call last):

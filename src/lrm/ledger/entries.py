@@ -27,7 +27,6 @@ from lrm.privacy.budget import (
     rho_of_pure,
 )
 from lrm.privacy.unit import PrivacyUnit
-from lrm.rendering import html_of
 
 GENESIS = "0" * 64
 _MOST_TEXT = 500
@@ -136,7 +135,9 @@ class Budget:
         )
 
     def _repr_html_(self) -> str:
-        return html_of(self)
+        from lrm.views import notebook  # noqa: PLC0415 - views come after the records they draw
+
+        return notebook.snippet(self)
 
     def charged(self, cost: Fraction) -> "Budget":
         """Return the budget after a spend; refused if nobody could spell out its sum."""

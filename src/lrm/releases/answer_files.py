@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from lrm.errors import UsageError
 from lrm.files.csv_cells import csv_cell, csv_document
 from lrm.files.writing import writing
-from lrm.maps.linear import Floats
-from lrm.workload import LabelColumns, Span, group_titles, spans_of
-from lrm.workload.statements import group_columns
+from lrm.queries.maps.linear import Floats
+from lrm.queries.workload import LabelColumns, Span, group_titles, spans_of
+from lrm.queries.workload.statements import group_columns
 
 if TYPE_CHECKING:  # a release writes itself through this module
     from lrm.releases.core import Release

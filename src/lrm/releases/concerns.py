@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lrm.errors import LrmError
-from lrm.workload import EXPLICIT_QUERIES
+from lrm.queries.workload import EXPLICIT_QUERIES
 
 if TYPE_CHECKING:  # a release has its warnings through this module
     from lrm.releases.core import Release

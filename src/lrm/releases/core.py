@@ -13,25 +13,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.accuracy import Accuracy
-from lrm.derived import Noisy, derived_numbers, derived_values
 from lrm.errors import BudgetError, UsageError
-from lrm.exact.reconstruction import Answering
 from lrm.files.archive import write_archive
-from lrm.maps.linear import Floats
-from lrm.plans import Plan
-from lrm.plans.saving import pack_plan
+from lrm.files.spelling import many
+from lrm.planning.accuracy import Accuracy
+from lrm.planning.derived import Noisy, derived_numbers, derived_values
+from lrm.planning.design.reconstruction import Answering
+from lrm.planning.plan import Plan
+from lrm.planning.plan.saving import pack_plan
 from lrm.privacy.budget import Privacy, PureDP
 from lrm.privacy.mechanism import Measurements, check_calibration
 from lrm.privacy.unit import PrivacyUnit
+from lrm.queries.maps.linear import Floats
+from lrm.queries.workload import MOST_LISTED, AnswerTable, Derived, Labels, Workload, check_listable
+from lrm.queries.workload.layout import find_answers
+from lrm.queries.workload.statements import group_columns
 from lrm.releases.answer_files import write_answers
 from lrm.releases.concerns import release_concerns
 from lrm.releases.further import answer_further
-from lrm.rendering import html_of, write_page
-from lrm.spelling import many
-from lrm.workload import MOST_LISTED, AnswerTable, Derived, Labels, Workload, check_listable
-from lrm.workload.layout import find_answers
-from lrm.workload.statements import group_columns
 
 VERSION = 5
 
@@ -347,10 +346,14 @@ class Release:
 
         Where there are more than 2,000 answers, a CSV file of the same name has all of them.
         """
-        write_page(self, path, confidence=confidence)
+        from lrm.views import notebook  # noqa: PLC0415 - views come after the records they draw
+
+        notebook.write(self, path, confidence=confidence)
 
     def _repr_html_(self) -> str:
-        return html_of(self)
+        from lrm.views import notebook  # noqa: PLC0415 - views come after the records they draw
+
+        return notebook.snippet(self)
 
     def __repr__(self) -> str:
         made = "SIMULATED release" if self.simulated else "Release"

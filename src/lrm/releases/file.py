@@ -9,7 +9,7 @@ import numpy as np
 from lrm.errors import FileFormatError
 from lrm.files.archive import blaming, read_archive
 from lrm.files.facts import Arrays, Facts
-from lrm.plans.file import unpack_plan
+from lrm.planning.plan.file import unpack_plan
 from lrm.privacy.budget import ZCDP, ApproxDP, Privacy, PureDP
 from lrm.privacy.unit import PrivacyUnit
 from lrm.releases.core import FACTS, VERSION, Release, states_results

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lrm.batches import as_batch
 from lrm.errors import ConvergenceError, UnsupportedQuery, WorkloadError
-from lrm.maps.products.map import ProductMap
-from lrm.workload import Workload
+from lrm.queries.files import as_batch
+from lrm.queries.maps.products.map import ProductMap
+from lrm.queries.workload import Workload
 
 if TYPE_CHECKING:  # a release answers further queries through this module
     from lrm.releases.core import Release

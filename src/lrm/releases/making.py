@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from lrm.accuracy import Accuracy
 from lrm.errors import PrivacyWarning, UsageError
-from lrm.plans import Plan
+from lrm.planning.accuracy import Accuracy
+from lrm.planning.plan import Plan
 from lrm.privacy.amounts import Amount, spell_amount
 from lrm.privacy.budget import ZCDP, Privacy, PureDP
 from lrm.privacy.mechanism import calibrate, measure
 from lrm.privacy.noise import Calibrated
 from lrm.privacy.unit import Neighbours, PrivacyUnit
+from lrm.queries.workload import check_listable
 from lrm.releases.core import Release, from_measurements
 from lrm.releases.sources import Source, source_of
-from lrm.workload import check_listable
 
 if TYPE_CHECKING:
     from lrm.ledger import Budget, Ledger

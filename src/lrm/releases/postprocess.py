@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from lrm.domain import Domain, Numbers
 from lrm.errors import ConvergenceError, UsageError
-from lrm.exact.cone import cone
-from lrm.maps.linear import Floats
-from lrm.maps.products.batch import ProductBatch
+from lrm.files.spelling import how_many
+from lrm.planning.design.cone import cone
+from lrm.queries.maps.linear import Floats
+from lrm.queries.maps.products.batch import ProductBatch
 from lrm.releases.core import Release
-from lrm.spelling import how_many
 
 STEPS = {
     "consistent": (

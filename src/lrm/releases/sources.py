@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lrm.errors import UsageError
-from lrm.plans import Plan
+from lrm.planning.plan import Plan
 from lrm.privacy.mechanism import TrueCounts, check_fit, check_total, regrouped
 from lrm.releases.counts_file import CountsFile
 

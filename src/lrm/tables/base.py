@@ -107,7 +107,7 @@ class Table(ABC):
         -------
         TrueCounts
             One count per cell of the domain, in its order; or the entries of all tabulations,
-            one after the other, as `lrm.maps.products.tabulation.tabulate` has them.
+            one after the other, as `lrm.queries.maps.products.tabulation.tabulate` has them.
         """
 
 

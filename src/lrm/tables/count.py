@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from lrm.domain import Bins, Domain, Numbers
 from lrm.errors import TableError
-from lrm.maps.products.tabulation import NOT_COUNTED, Tabulation, tabulate
+from lrm.queries.maps.products.tabulation import NOT_COUNTED, Tabulation, tabulate
 from lrm.tables.axes import Axis, classes, flat_axes, plain_axis
 from lrm.tables.shares import divided_attributes
 

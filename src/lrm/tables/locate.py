@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from lrm.maps.linear import Floats, Integers
+from lrm.queries.maps.linear import Floats, Integers
 
 CELLS_PER_EDGE = 8
 MOST_EDGES_PER_CELL = 3

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.domain import Attribute, Bins, Categories, Dates, Domain, Integers, Numbers, PrivacyUnit
-from lrm.maps.products.tabulation import Tabulation, total
 from lrm.privacy.mechanism import shown_to_owner
+from lrm.queries.maps.products.tabulation import Tabulation, total
 from lrm.tables.base import Table
 
 _KINDS = ("declared", "null", "nan", "outside", "unreadable")

@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from lrm.maps.linear import Floats
+from lrm.files.spelling import beside, many
+from lrm.queries.maps.linear import Floats
+from lrm.queries.workload import EXPLICIT_QUERIES, Column, Statement
+from lrm.queries.workload.layout import Layout, layout_of
+from lrm.queries.workload.statements import spoken_name
 from lrm.releases import Release
 from lrm.releases.core import shown_values
 from lrm.releases.postprocess import Processed
-from lrm.spelling import beside, many
 from lrm.views.blocks import Cell, Heading, Table
 from lrm.views.labels import is_time, label_texts
 from lrm.views.verdicts import USABLE, percent, verdict
-from lrm.workload import EXPLICIT_QUERIES, Column, Statement
-from lrm.workload.layout import Layout, layout_of
-from lrm.workload.statements import spoken_name
 
 MOST_COLUMNS = 20
 """Labels of a column of groups that may stand side by side."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from lrm.accuracy import Accuracy
 from lrm.errors import ConvergenceError, UsageError
-from lrm.maps.linear import Floats
-from lrm.plans import Plan
+from lrm.files.spelling import many, number, ratio
+from lrm.planning.accuracy import Accuracy
+from lrm.planning.plan import Plan
 from lrm.privacy.budget import Noise
-from lrm.spelling import many, number, ratio
+from lrm.queries.maps.linear import Floats
 from lrm.views.blocks import Table, plain_table
 from lrm.views.statement_errors import comparable_rows
 
@@ -55,9 +55,9 @@ def errors_by_mechanism(plan: Plan, accuracy: Accuracy, *, trees: bool = True) -
 
 def _tree(plan: Plan, name: str, accuracy: Accuracy) -> Floats:
     # All mechanisms: the page of a release needs none of them.
-    from lrm.plans.planner import plan_of  # noqa: PLC0415
-    from lrm.strategies import build_strategy  # noqa: PLC0415
-    from lrm.strategies.base import Problem, Search  # noqa: PLC0415
+    from lrm.planning.plan.planner import plan_of  # noqa: PLC0415
+    from lrm.planning.strategies import build_strategy  # noqa: PLC0415
+    from lrm.planning.strategies.base import Problem, Search  # noqa: PLC0415
 
     problem = Problem(plan.workload)
     bounds = plan.least_error, plan.spectrum

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lrm.domain import Domain
-from lrm.plans import Plan
-from lrm.spelling import many
+from lrm.files.spelling import many
+from lrm.planning.plan import Plan
+from lrm.queries.workload import Workload
 from lrm.views.blocks import Block, Document, Prose, Table, plain_table
-from lrm.workload import Workload
 
 MOST_LISTED = 60
 """Tables and attributes that are listed."""

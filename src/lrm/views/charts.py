@@ -13,8 +13,8 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.maps.linear import Floats
-from lrm.spelling import number, visible
+from lrm.files.spelling import number, visible
+from lrm.queries.maps.linear import Floats
 
 _WIDTH, _HEIGHT = 320, 150
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 8, 20, 20

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from lrm.plans.tolerances import Met, Tolerance
+from lrm.files.spelling import number
+from lrm.planning.plan.tolerances import Met, Tolerance
 from lrm.privacy.amounts import spell_amount
 from lrm.privacy.budget import zcdp_of
-from lrm.spelling import number
 from lrm.views.blocks import Block, Facts, Prose, plain_table
 from lrm.views.statement_errors import StatementError, StatementErrors, part_title
 
 if TYPE_CHECKING:
-    from lrm.plans.comparison import NoiseChoice  # it imports all searches
+    from lrm.planning.plan.comparison import NoiseChoice  # it imports all searches
 
 
 def _pairs(choice: NoiseChoice, confidence: float) -> list[tuple[StatementError, StatementError]]:

@@ -11,18 +11,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lrm.accuracy import privacy_of
 from lrm.errors import BudgetError, FileFormatError
 from lrm.files.json_text import parse_json
+from lrm.files.spelling import number, ratio, seconds
+from lrm.planning.accuracy import privacy_of
 from lrm.privacy.amounts import equation
 from lrm.privacy.budget import Noise, Privacy, parse_delta, unit_privacy, zcdp_of
-from lrm.spelling import number, ratio, seconds
 from lrm.views.blocks import Block, Cell, Document, Numbers, Prose, plain_table
 from lrm.views.html import page
 from lrm.views.plans import certificate
 
 if TYPE_CHECKING:  # it imports all mechanisms, and the page of a release needs none
-    from lrm.plans.comparison import Comparison
+    from lrm.planning.plan.comparison import Comparison
 
 
 def comparison_facts(result: Comparison, privacy: Privacy | None = None) -> dict[str, Any]:

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from lrm.accuracy import Accuracy
-from lrm.derived import expected_error
-from lrm.plans import Plan
-from lrm.spelling import number
-from lrm.workload import Computed, Derived, Workload
+from lrm.files.spelling import number
+from lrm.planning.accuracy import Accuracy
+from lrm.planning.derived import expected_error
+from lrm.planning.plan import Plan
+from lrm.queries.workload import Computed, Derived, Workload
 
 
 def derived_facts(workload: Workload) -> list[dict[str, Any]]:

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from lrm.accuracy import Accuracy
+from lrm.files.spelling import many, number
 from lrm.ledger import Budget, Entry
-from lrm.plans import Plan
-from lrm.plans.tolerances import Met
+from lrm.planning.accuracy import Accuracy
+from lrm.planning.plan import Plan
+from lrm.planning.plan.tolerances import Met
+from lrm.queries.workload.layout import find_statement
 from lrm.releases import Preview, Release
-from lrm.spelling import many, number
 from lrm.views.answers import grouped_tables, single_numbers, statement_table, usable_words
 from lrm.views.blocks import Block, Document, Facts, Prose, plain_table
 from lrm.views.budgets import BUDGET_COLUMNS, ENTRY_COLUMNS, budget_row, entry_row, preview_lines
@@ -20,7 +21,6 @@ from lrm.views.derived import derived_notes, expected_rows
 from lrm.views.plans import bound_lines, error_lines, plan_lines, worst_blocks
 from lrm.views.releases import release_lines
 from lrm.views.statement_errors import StatementErrors, error_table, kind_lines, usable_sentence
-from lrm.workload.layout import find_statement
 
 MOST_STATEMENTS = 40
 """Statements that are listed without being named."""

@@ -12,12 +12,12 @@ from typing import Any
 from lrm.errors import MissingExtra, UsageError
 from lrm.files.csv_cells import csv_document
 from lrm.files.writing import write_bytes, write_text
+from lrm.queries.workload.label_columns import typed_values
+from lrm.queries.workload.layout import find_statement
 from lrm.releases import Release
 from lrm.releases.postprocess import Processed
 from lrm.views.answers import StatementTable, statement_table, statement_tables
 from lrm.views.releases import export_csv
-from lrm.workload.label_columns import typed_values
-from lrm.workload.layout import find_statement
 
 MOST_SHEET_ROWS = 1_048_576
 """Rows of a sheet that Excel can open, its header included."""

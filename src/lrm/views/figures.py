@@ -12,16 +12,16 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
-from lrm.accuracy import Accuracy
 from lrm.errors import UsageError
+from lrm.files.spelling import number, visible
 from lrm.files.writing import write_bytes
-from lrm.maps.linear import Floats
-from lrm.plans import Plan
+from lrm.planning.accuracy import Accuracy
+from lrm.planning.plan import Plan
+from lrm.queries.maps.linear import Floats
+from lrm.queries.workload import AnswerTable
 from lrm.releases import Release
-from lrm.spelling import number, visible
 from lrm.views.comparisons import planned_rows, stated_privacy
 from lrm.views.statement_errors import comparable_rows
-from lrm.workload import AnswerTable
 
 Choices = ParamSpec("Choices")
 

@@ -15,7 +15,7 @@ from importlib.metadata import version
 from string import Template
 from urllib.parse import quote
 
-from lrm.spelling import visible
+from lrm.files.spelling import visible
 from lrm.views.blocks import Block, Cell, Document, Facts, Figure, Numbers, Prose, Table
 from lrm.views.style import CSS, HEATS, SNIPPET_CSS
 

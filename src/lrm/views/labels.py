@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 
-from lrm.workload import Column
-from lrm.workload.label_columns import typed_values
+from lrm.queries.workload import Column
+from lrm.queries.workload.label_columns import typed_values
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 

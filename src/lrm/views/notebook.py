@@ -1,22 +1,20 @@
-"""Records as text and in notebooks: each has one document, which is laid out in either form.
-
-The module is what `lrm.rendering` asks for.
-"""
+"""Records as text and in notebooks: each has one document, which is laid out in either form."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from lrm.domain import Domain
+from lrm.files.spelling import many
 from lrm.files.writing import write_text
 from lrm.ledger import Budget
-from lrm.plans import Plan
-from lrm.plans.comparison import Comparison, beside_plan
+from lrm.planning.plan import Plan
+from lrm.planning.plan.comparison import Comparison
 from lrm.privacy.budget import unit_privacy
+from lrm.queries.workload import EXPLICIT_QUERIES, AnswerTable, Workload
 from lrm.releases import Release
-from lrm.spelling import many
 from lrm.views import html
 from lrm.views.answers import statement_table
 from lrm.views.batches import domain_blocks, query_table
@@ -28,7 +26,6 @@ from lrm.views.plan_page import plan_page
 from lrm.views.release_page import answers_section, write_release_page
 from lrm.views.statement_errors import StatementErrors, error_table, kind_lines
 from lrm.views.text import to_text
-from lrm.workload import EXPLICIT_QUERIES, AnswerTable, Workload
 
 MOST_TABLES, MOST_ANSWERS = 6, 200
 """Tables of a release that a notebook shows, and answers of each."""
@@ -52,11 +49,6 @@ def _document(record: Any) -> Document:
         if isinstance(record, kind):
             return document_of(record)
     raise TypeError(f"cannot show a {type(record).__name__}")
-
-
-def compare(record: Plan, mechanisms: Sequence[str] | None, limit: float | None) -> Comparison:
-    """Other mechanisms compared with a plan."""
-    return beside_plan(record, mechanisms, limit)
 
 
 def figure(record: AnswerTable) -> Any:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lrm.accuracy import Accuracy
-from lrm.plans import Plan
+from lrm.files.spelling import number
+from lrm.planning.accuracy import Accuracy
+from lrm.planning.plan import Plan
 from lrm.privacy.budget import NOT_PROMISED, Privacy
-from lrm.spelling import number
+from lrm.queries.workload import EXPLICIT_QUERIES
 from lrm.views.baselines import baseline_table, errors_by_mechanism
 from lrm.views.batches import MOST_LISTED, batch_section
 from lrm.views.blocks import Block, Document, Facts, Numbers, Prose
@@ -22,7 +23,6 @@ from lrm.views.statement_errors import (
     usable_sentence,
 )
 from lrm.views.verdicts import USABLE
-from lrm.workload import EXPLICIT_QUERIES
 
 
 def plan_page(plan: Plan, privacy: Privacy, confidence: float = 0.95, limit: int = 100) -> str:

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from lrm.accuracy import Accuracy
-from lrm.plans import Plan
+from lrm.files.spelling import many, number, ratio, seconds
+from lrm.planning.accuracy import Accuracy
+from lrm.planning.plan import Plan
 from lrm.privacy.amounts import spell_amount
 from lrm.privacy.budget import ApproxDP, PureDP, unit_privacy, zcdp_of
 from lrm.privacy.laws import LatticeLaw
-from lrm.spelling import many, number, ratio, seconds
+from lrm.queries.workload import EXPLICIT_QUERIES, Label, Workload
 from lrm.views.blocks import Block, Prose, plain_table
 from lrm.views.derived import expected_facts
 from lrm.views.statement_errors import StatementErrors, comparable_rows, statement_facts
-from lrm.workload import EXPLICIT_QUERIES, Label, Workload
 
 Lines = list[tuple[str, str]]
 """Names and values, as text; an empty name continues the line above."""

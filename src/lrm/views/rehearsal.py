@@ -12,11 +12,11 @@ import numpy as np
 
 from lrm.domain import Attribute, Bins, Categories, Dates, Domain, Numbers, SteppedAttribute
 from lrm.errors import PrivacyWarning, UsageError
-from lrm.plans import Plan
+from lrm.planning.plan import Plan
 from lrm.privacy.budget import ZCDP, Privacy, PureDP
+from lrm.queries.workload import Statement
 from lrm.releases import Release, release
 from lrm.views.statement_errors import Part, statement_parts
-from lrm.workload import Statement
 
 USUAL_ROWS = 100_000
 """Synthetic rows where no sizes are expected."""

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
+from lrm.files.spelling import many
 from lrm.files.writing import write_text
 from lrm.privacy.amounts import format_amount
 from lrm.privacy.budget import NOT_PROMISED
+from lrm.queries.workload import EXPLICIT_QUERIES
 from lrm.releases import Release
 from lrm.releases.core import shown_values
 from lrm.releases.postprocess import INTERVALS, Processed
-from lrm.spelling import many
 from lrm.views.answers import (
     SINGLE,
     StatementTable,
@@ -31,7 +32,6 @@ from lrm.views.releases import cost_lines, export_csv
 from lrm.views.shapes import statement_document
 from lrm.views.statement_errors import StatementErrors, error_table
 from lrm.views.verdicts import USABLE
-from lrm.workload import EXPLICIT_QUERIES
 
 DERIVED = (
     "Rates, averages and quantiles are computed from noisy counts and sums. Their intervals follow "

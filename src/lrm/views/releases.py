@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 
 from lrm.domain.file import domain_text
-from lrm.exact.groups import MeasuredGroup
-from lrm.exact.integers import CellBasis, IntegerBasis
+from lrm.files.spelling import number
 from lrm.files.writing import write_text
-from lrm.maps.linear import LinearMap
+from lrm.planning.design.groups import MeasuredGroup
+from lrm.planning.design.integers import CellBasis, IntegerBasis
 from lrm.privacy.budget import NOT_PROMISED, PureDP, zcdp_of
+from lrm.queries.maps.linear import LinearMap
+from lrm.queries.workload import EXPLICIT_QUERIES
 from lrm.releases.answer_files import write_csv
 from lrm.releases.core import VERSION as FILE_VERSION
 from lrm.releases.core import Release, shown_values
 from lrm.releases.postprocess import INTERVALS, Processed
-from lrm.spelling import number
 from lrm.views.answers import display_facts
 from lrm.views.derived import derived_facts
 from lrm.views.plans import Lines, mechanism_words, noise_words
-from lrm.workload import EXPLICIT_QUERIES
 
 FORMAT, VERSION = "lrm-release-facts", 2
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from lrm.queries.workload.statements import spoken_name
 from lrm.views.answers import MOST_COLUMNS, TOTAL, StatementTable
 from lrm.views.blocks import Block, Document, Figure, Table
 from lrm.views.charts import Series, line_chart, pyramid
 from lrm.views.labels import is_time, label_texts
-from lrm.workload.statements import spoken_name
 
 MOST_PANELS = 12
 """Panels of small multiples."""

@@ -16,18 +16,18 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.accuracy import Accuracy
-from lrm.exact.reconstruction import Reconstruction
-from lrm.maps.linear import Floats
-from lrm.plans import Plan
+from lrm.files.spelling import many, number
+from lrm.planning.accuracy import Accuracy
+from lrm.planning.design.reconstruction import Reconstruction
+from lrm.planning.plan import Plan
 from lrm.privacy.budget import Privacy, PureDP, zcdp_of
-from lrm.spelling import many, number
+from lrm.queries.maps.linear import Floats
+from lrm.queries.workload import Computed, Derived, Statement, Workload
+from lrm.queries.workload.layout import count_ranges, linear_answers
+from lrm.queries.workload.statements import spoken_name
 from lrm.views.blocks import Cell, Figure, Heading, Table
 from lrm.views.charts import step_chart
 from lrm.views.verdicts import USABLE, percent, verdict
-from lrm.workload import Computed, Derived, Statement, Workload
-from lrm.workload.layout import count_ranges, linear_answers
-from lrm.workload.statements import spoken_name
 
 BLOCK = 1 << 20
 """Answers whose errors are computed at a time."""
@@ -144,7 +144,7 @@ def comparable_rows(batch: Workload) -> tuple[tuple[str, str], NDArray[np.int64]
 def scale_of(derived_answer: Derived) -> float | None:
     """The multiple of one query that an answer is, perhaps with a constant added; None for others.
 
-    >>> from lrm.workload import Block, Formula, LabelBlock
+    >>> from lrm.queries.workload import Block, Formula, LabelBlock
     >>> twice = Computed(LabelBlock("n"), Formula((0, -2.0, "*", 5.0, "+")), (Block(0, (), 3.0),))
     >>> scale_of(twice)
     6.0

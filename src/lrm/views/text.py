@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from lrm.spelling import visible
+from lrm.files.spelling import visible
 from lrm.views.blocks import Block, Document, Facts, Numbers, Prose, Table
 
 LEAST_WORDS = 12

@@ -11,12 +11,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from lrm.accuracy import privacy_of
 from lrm.errors import BudgetError, LrmError, UsageError
 from lrm.files.locations import shown
 from lrm.ledger import Ledger
-from lrm.plans import Plan
-from lrm.plans.file import load_plan
+from lrm.planning.accuracy import privacy_of
+from lrm.planning.plan import Plan
+from lrm.planning.plan.file import load_plan
 from lrm.privacy.budget import Noise, Privacy
 from lrm.releases import Release
 from lrm.releases.file import load_release

@@ -16,23 +16,24 @@ from importlib.metadata import version
 from itertools import groupby
 from typing import Any
 
-from lrm.batches import parse_batch, sql
-from lrm.batches.sql.answers import Answer
-from lrm.batches.sql.compile import Made, Memory, outcomes
-from lrm.batches.sql.refusals import taken_name
-from lrm.batches.sql.source import Chunk, split
 from lrm.domain import Domain
 from lrm.domain.file import parse_domain
 from lrm.errors import LrmError, SqlError, UsageError
-from lrm.maps.products.combine import is_count
-from lrm.spelling import how_many
+from lrm.files.spelling import how_many
+from lrm.queries.files import parse_batch
+from lrm.queries.maps.products.combine import is_count
+from lrm.queries.sql import sql
+from lrm.queries.sql.answers import Answer
+from lrm.queries.sql.compile import Made, Memory, outcomes
+from lrm.queries.sql.refusals import taken_name
+from lrm.queries.sql.source import Chunk, split
+from lrm.queries.workload import Labels, TakenLabels, Workload
 from lrm.views.batches import domain_blocks
 from lrm.views.html import render
 from lrm.views.statement_errors import named_parts, statement_parts
 from lrm.workbench.commands import CONFIDENCE
 from lrm.workbench.folder import Text
 from lrm.workbench.params import caught
-from lrm.workload import Labels, TakenLabels, Workload
 
 LISTED = 2000
 """Statements, and values of an attribute, that are listed."""

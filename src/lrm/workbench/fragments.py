@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from lrm.files.spelling import many, number
 from lrm.ledger import Budget, Entry
-from lrm.spelling import many, number
 from lrm.views.blocks import Cell, Facts, Heading, Numbers, Prose, Table, plain_table
 from lrm.views.budgets import BUDGET_COLUMNS, ENTRY_COLUMNS, budget_lines, budget_row, entry_row
 from lrm.views.html import render

@@ -72,8 +72,8 @@ def _run(job: dict[str, Any]) -> None:
 def _plan(batch: Any, step: dict[str, Any]) -> bool:
     """Make one plan, to which a quick one gives way; return whether it was stopped."""
     from lrm.errors import LrmError, StopSolver  # noqa: PLC0415
-    from lrm.plans.file import load_plan  # noqa: PLC0415
-    from lrm.plans.planner import plan  # noqa: PLC0415
+    from lrm.planning.plan.file import load_plan  # noqa: PLC0415
+    from lrm.planning.plan.planner import plan  # noqa: PLC0415
 
     noise, file, parent = step["noise"], Path(step["file"]), os.getppid()
     last = 0.0

@@ -7,13 +7,13 @@ from dataclasses import asdict
 from fractions import Fraction
 from functools import cached_property
 
-from lrm.accuracy import amount_for_error
 from lrm.errors import BudgetError, UsageError
-from lrm.maps.linear import Floats
-from lrm.plans import Plan
-from lrm.plans.comparison import Comparison, Outcome
+from lrm.planning.accuracy import amount_for_error
+from lrm.planning.plan import Plan
+from lrm.planning.plan.comparison import Comparison, Outcome
 from lrm.privacy.amounts import spell_amount
 from lrm.privacy.budget import ZCDP, Privacy, PureDP, unit_privacy
+from lrm.queries.maps.linear import Floats
 from lrm.views.baselines import baseline_table, errors_by_mechanism
 from lrm.views.blocks import Block, Prose, Table
 from lrm.views.comparisons import advice, side_by_side_facts

@@ -17,12 +17,12 @@ from typing import Any
 
 from lrm.errors import FileConflict, LedgerError, LrmError, UsageError
 from lrm.files.locations import is_address, shown
+from lrm.files.spelling import many
 from lrm.ledger import Budget, Ledger
-from lrm.plans import Plan
+from lrm.planning.plan import Plan
 from lrm.privacy.amounts import spell_amount
 from lrm.releases import preview
 from lrm.releases.file import load_release
-from lrm.spelling import many
 from lrm.views.blocks import Facts
 from lrm.views.budgets import budget_facts, preview_lines
 from lrm.views.html import render

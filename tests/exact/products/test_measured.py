@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lrm.errors import UnsupportedQuery
-from lrm.exact.products.basis import Basis
-from lrm.exact.products.integers import (
+from lrm.planning.design.products.basis import Basis
+from lrm.planning.design.products.integers import (
     ResidualBasis,
     largest_remainders,
     round_basis,
 )
-from lrm.exact.products.residual_rounding import round_residual
-from lrm.exact.products.residuals import GramBasis
-from lrm.maps.products.batch import cross_tabs, product_batch
-from lrm.maps.products.tabulation import tabulate
+from lrm.planning.design.products.residual_rounding import round_residual
+from lrm.planning.design.products.residuals import GramBasis
+from lrm.queries.maps.products.batch import cross_tabs, product_batch
+from lrm.queries.maps.products.tabulation import tabulate
 from product_batches import BATCHES, SOME, rounded
 
 

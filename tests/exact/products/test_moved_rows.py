@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lrm.exact.products.residual_rounding import _Moves
+from lrm.planning.design.products.residual_rounding import _Moves
 
 
 @pytest.mark.parametrize(

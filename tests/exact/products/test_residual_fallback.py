@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lrm.exact.products import rounding
-from lrm.exact.products.quadratic import Quadratic
-from lrm.exact.products.residuals import GramBasis
-from lrm.exact.products.rounding import round_gaussian
-from lrm.exact.reconstruction import EXACTNESS
-from lrm.maps.products.batch import product_batch
-from lrm.solvers.products.gaussian import optimise_gaussian_groups, residual_error
+from lrm.planning.design.products import rounding
+from lrm.planning.design.products.quadratic import Quadratic
+from lrm.planning.design.products.residuals import GramBasis
+from lrm.planning.design.products.rounding import round_gaussian
+from lrm.planning.design.reconstruction import EXACTNESS
+from lrm.planning.solvers.products.gaussian import optimise_gaussian_groups, residual_error
+from lrm.queries.maps.products.batch import product_batch
 
 
 def nearly_singular(n):

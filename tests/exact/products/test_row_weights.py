@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from lrm.accuracy.intervals import half_widths, norm_half_widths, sum_half_widths
-from lrm.exact.products import row_weights
-from lrm.maps.products.batch import cross_tabs
+from lrm.planning.accuracy.intervals import half_widths, norm_half_widths, sum_half_widths
+from lrm.planning.design.products import row_weights
 from lrm.privacy.laws import NoiseLaw
+from lrm.queries.maps.products.batch import cross_tabs
 from product_batches import BATCHES, rounded
 
 FINE, COARSE = NoiseLaw("laplace", 2.0**24), NoiseLaw("laplace", 6.0)

@@ -10,14 +10,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lrm.errors import CountsError, WorkloadError
-from lrm.exact.groups import MeasuredGroup
-from lrm.exact.measured import Measured
-from lrm.exact.products.integers import MarginalBasis, ResidualBasis
-from lrm.exact.products.strategy import Axis
-from lrm.maps.products.tabulation import tabulate
+from lrm.planning.design.groups import MeasuredGroup
+from lrm.planning.design.measured import Measured
+from lrm.planning.design.products.integers import MarginalBasis, ResidualBasis
+from lrm.planning.design.products.strategy import Axis
 from lrm.privacy.budget import ZCDP
 from lrm.privacy.mechanism import TrueCounts, calibrate, measure
 from lrm.privacy.unit import PrivacyUnit
+from lrm.queries.maps.products.tabulation import tabulate
 
 LEAST = -(2**63)
 

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from lrm.exact.products.subsets import SubsetIndex, contained, masks_of, tuples_of
+from lrm.planning.design.products.subsets import SubsetIndex, contained, masks_of, tuples_of
 
 
 def sets_of(d, chosen):

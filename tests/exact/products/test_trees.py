@@ -8,17 +8,17 @@ import pytest
 import lrm
 from lrm.clock import Clock
 from lrm.errors import WorkloadError
-from lrm.exact.products import trees
-from lrm.exact.products.quadratic import PairGram
-from lrm.exact.products.trees import RealTree, TreeBasis, level_spreads, tree_levels
-from lrm.maps.matrices import DenseMap
-from lrm.maps.products.batch import product_batch
-from lrm.maps.products.map import ProductMap
-from lrm.maps.words import AllRanges, Identity, Prefix
-from lrm.plans.planner import plan_of
-from lrm.solvers.products import gaussian
-from lrm.strategies.base import Problem, Search
-from lrm.strategies.products import best_products
+from lrm.planning.design.products import trees
+from lrm.planning.design.products.quadratic import PairGram
+from lrm.planning.design.products.trees import RealTree, TreeBasis, level_spreads, tree_levels
+from lrm.planning.plan.planner import plan_of
+from lrm.planning.solvers.products import gaussian
+from lrm.planning.strategies.base import Problem, Search
+from lrm.planning.strategies.products import best_products
+from lrm.queries.maps.matrices import DenseMap
+from lrm.queries.maps.products.batch import product_batch
+from lrm.queries.maps.products.map import ProductMap
+from lrm.queries.maps.words import AllRanges, Identity, Prefix
 
 SIZES = [2, 3, 4, 5, 7, 8, 11, 16, 23]
 

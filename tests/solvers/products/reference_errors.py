@@ -3,14 +3,14 @@
 import numpy as np
 
 from lrm.clock import UNLIMITED
-from lrm.exact.products.basis import Basis
-from lrm.exact.products.marginals import Marginals, marginals_error
-from lrm.exact.products.quadratic import Quadratic
-from lrm.exact.products.subsets import masks_of, members_of
-from lrm.maps.kron import kronecker
-from lrm.maps.products.values import merge_values
-from lrm.solvers.products.group import EFFORTS, GroupSearch
-from lrm.strategies.products import tree_basis
+from lrm.planning.design.products.basis import Basis
+from lrm.planning.design.products.marginals import Marginals, marginals_error
+from lrm.planning.design.products.quadratic import Quadratic
+from lrm.planning.design.products.subsets import masks_of, members_of
+from lrm.planning.solvers.products.group import EFFORTS, GroupSearch
+from lrm.planning.strategies.products import tree_basis
+from lrm.queries.maps.kron import kronecker
+from lrm.queries.maps.products.values import merge_values
 
 
 def noise_on_data_error(batch):

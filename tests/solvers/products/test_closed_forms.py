@@ -9,20 +9,24 @@ from hypothesis import strategies as st
 
 from exact_measurements import measure_exactly
 from lrm.errors import UnsupportedQuery
-from lrm.exact.products.answers import Estimate, Lattice, term_variances, variances
-from lrm.exact.products.basis import Basis, identity_basis
-from lrm.exact.products.folding import unfold
-from lrm.exact.products.marginals import Marginals, Point, SetWeights, marginals_error
-from lrm.exact.products.quadratic import Quadratic
-from lrm.exact.products.residuals import GaussianStrategy, GramBasis
-from lrm.exact.products.strategy import Axis, Group, on_axes
-from lrm.exact.products.subsets import SubsetIndex, contained, masks_of, members_of
-from lrm.maps.kron import kron
-from lrm.maps.matrices import DenseMap
-from lrm.maps.products.batch import sum_batch
-from lrm.maps.products.values import merge_values
-from lrm.maps.words import make_factor, word_factor
-from lrm.solvers.products.gaussian import residual_demands, residual_error, residual_strategy
+from lrm.planning.design.products.answers import Estimate, Lattice, term_variances, variances
+from lrm.planning.design.products.basis import Basis, identity_basis
+from lrm.planning.design.products.folding import unfold
+from lrm.planning.design.products.marginals import Marginals, Point, SetWeights, marginals_error
+from lrm.planning.design.products.quadratic import Quadratic
+from lrm.planning.design.products.residuals import GaussianStrategy, GramBasis
+from lrm.planning.design.products.strategy import Axis, Group, on_axes
+from lrm.planning.design.products.subsets import SubsetIndex, contained, masks_of, members_of
+from lrm.planning.solvers.products.gaussian import (
+    residual_demands,
+    residual_error,
+    residual_strategy,
+)
+from lrm.queries.maps.kron import kron
+from lrm.queries.maps.matrices import DenseMap
+from lrm.queries.maps.products.batch import sum_batch
+from lrm.queries.maps.products.values import merge_values
+from lrm.queries.maps.words import make_factor, word_factor
 from solvers.products.reference_errors import gaussian_measurements
 
 WORDS = ["total", "identity", "prefix", "all-ranges"]

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from exact_measurements import measure_exactly
-from lrm.exact.products.answers import Estimate, Lattice
-from lrm.exact.products.basis import Basis, identity_basis
-from lrm.exact.products.combine import Combination
-from lrm.exact.products.marginals import Marginals, marginals_error
-from lrm.exact.products.quadratic import Quadratic
-from lrm.exact.products.strategy import Axis, Group, ProductStrategy, axes_of
-from lrm.exact.products.subsets import masks_of
-from lrm.maps.products.batch import product_batch
-from lrm.maps.products.values import merge_values
+from lrm.planning.design.products.answers import Estimate, Lattice
+from lrm.planning.design.products.basis import Basis, identity_basis
+from lrm.planning.design.products.combine import Combination
+from lrm.planning.design.products.marginals import Marginals, marginals_error
+from lrm.planning.design.products.quadratic import Quadratic
+from lrm.planning.design.products.strategy import Axis, Group, ProductStrategy, axes_of
+from lrm.planning.design.products.subsets import masks_of
+from lrm.queries.maps.products.batch import product_batch
+from lrm.queries.maps.products.values import merge_values
 
 PAIRS = np.kron(np.eye(3), np.ones((1, 2)))
 

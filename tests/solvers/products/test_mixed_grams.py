@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lrm.exact.products.quadratic import PairGram
-from lrm.maps.words import Prefix, make_factor
-from lrm.solvers.products.joint import MixedGram
+from lrm.planning.design.products.quadratic import PairGram
+from lrm.planning.solvers.products.joint import MixedGram
+from lrm.queries.maps.words import Prefix, make_factor
 
 VALUES = 37
 KINDS = ["total", "identity", "prefix", "all-ranges"]

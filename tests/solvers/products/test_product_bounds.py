@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lrm.exact.products.quadratic import Quadratic
-from lrm.maps.products.batch import cross_tabs, product_batch
-from lrm.solvers.gaussian import optimise_gaussian
-from lrm.solvers.products.bounds import _together, product_bound
-from lrm.solvers.products.gaussian import optimise_gaussian_products
+from lrm.planning.design.products.quadratic import Quadratic
+from lrm.planning.solvers.gaussian import optimise_gaussian
+from lrm.planning.solvers.products.bounds import _together, product_bound
+from lrm.planning.solvers.products.gaussian import optimise_gaussian_products
+from lrm.queries.maps.products.batch import cross_tabs, product_batch
 
 
 def _random_batch(seed):

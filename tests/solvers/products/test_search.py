@@ -11,12 +11,15 @@ import pytest
 import lrm
 from lrm.clock import UNLIMITED, Clock
 from lrm.errors import StopSolver, WorkloadError
-from lrm.exact.products.quadratic import Quadratic
-from lrm.maps.products.batch import cross_tabs, product_batch
-from lrm.solvers.products.gaussian import optimise_gaussian_groups, optimise_gaussian_products
-from lrm.solvers.products.group import EFFORTS, GroupSearch
-from lrm.solvers.products.grouping import differing_terms, group_terms
-from lrm.solvers.products.optimise import _Search, _TermSearch, optimise_products
+from lrm.planning.design.products.quadratic import Quadratic
+from lrm.planning.solvers.products.gaussian import (
+    optimise_gaussian_groups,
+    optimise_gaussian_products,
+)
+from lrm.planning.solvers.products.group import EFFORTS, GroupSearch
+from lrm.planning.solvers.products.grouping import differing_terms, group_terms
+from lrm.planning.solvers.products.optimise import _Search, _TermSearch, optimise_products
+from lrm.queries.maps.products.batch import cross_tabs, product_batch
 from solvers.products.reference_errors import (
     classical_marginals_error,
     noise_on_data_error,
@@ -141,7 +144,7 @@ def test_many_attributes_are_covered():
 
 
 def test_gaussian_tables_reach_the_optimum_of_a_dense_search():
-    from lrm.solvers.gaussian import optimise_gaussian
+    from lrm.planning.solvers.gaussian import optimise_gaussian
 
     batch = cross_tabs([3, 4, 2], [1, 2])
     found = optimise_gaussian_products(batch)

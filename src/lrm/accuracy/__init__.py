@@ -1,5 +1,0 @@
-"""Accuracy: errors and intervals of a batch, and what no strategy can beat."""
-
-from lrm.accuracy.core import Accuracy, amount_for_error, privacy_of, round_up
-
-__all__ = ["Accuracy", "amount_for_error", "privacy_of", "round_up"]

@@ -1,0 +1,457 @@
+"""Weighted identity plus rows, ``L = [N; Θ]``: everything that follows from ``H = (LᵀL)⁻¹``.
+
+N measures cells alone, or small blocks of neighbouring cells, so ``K = NᵀN`` is diagonal or block
+diagonal. With ``A = Θ·K⁻¹`` and ``M = I + Θ·K⁻¹·Θᵀ``, the Woodbury identity [1]_ gives
+
+    H = K⁻¹ − Aᵀ·M⁻¹·A.
+
+M is as large as the number of rows Θ: an array where these are few, a band where there are
+thousands that each meet only a few others. Left inverses of integer strategies (`PlusRowsInverse`),
+the bases of attributes (`lrm.planning.design.products.basis`) and the descents over rows
+(`lrm.planning.solvers.extra_rows`) all use this module. See *How strategies are found* in
+``docs/explanation/best.md``.
+
+References
+----------
+.. [1] W. W. Hager, "Updating the inverse of a matrix", SIAM Review 31 (1989),
+   doi:10.1137/1031049.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import scipy.linalg as la
+import scipy.sparse as sp
+
+from lrm.queries.maps.linear import (
+    BLOCK_ENTRIES,
+    CANCELLED,
+    Floats,
+    Integers,
+    LeftInverse,
+    LinearMap,
+)
+from lrm.queries.maps.words import chain_blocks
+
+Rows: TypeAlias = "Floats | sp.csr_array"
+
+BLOCK = 16
+"""Cells of a block, where the cells are too many to be measured alone."""
+
+MOST_ROWS = 4096
+"""Largest number of rows Θ for which M is an array."""
+
+MOST_ENTRIES = 1 << 26
+"""Wide rows × cells up to which they are written out as an array (512 MB)."""
+
+SPARSE_SHARE = 0.1
+"""Rows with a smaller share of entries are kept sparse."""
+
+LEAST_BAND_ROWS = 128
+"""Fewer rows always have an array for M."""
+
+NARROW = 4
+"""How many times more rows there must be than the bandwidth of M."""
+
+LEAST_SIZE, MOST_SIZE = 32, 2048
+"""Rows of the blocks in which the band of M⁻¹ is computed: smaller ones take no less time, larger
+ones too much memory."""
+
+MOST_WEIGHTS = 1 << 28
+"""Weights of queries that are multiplied with the rows one by one."""
+
+
+def lower_factor(rows: Rows, weights: Floats | None = None) -> Floats:
+    """The lower Cholesky factor of ``I + rows·diag(weights)·rowsᵀ``.
+
+    Raises ``LinAlgError`` where the matrix is not positive definite in float64.
+    """
+    scaled = rows if weights is None else scale_columns(rows, weights)
+    inner = _as_array(scaled @ rows.T)
+    inner[np.diag_indices_from(inner)] += 1.0
+    return np.asarray(la.cholesky(inner, lower=True, check_finite=False, overwrite_a=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """A banded M, with its Cholesky factor in the upper band form of LAPACK."""
+
+    matrix: sp.csr_array
+    upper: Floats
+
+    @classmethod
+    def of(cls, matrix: sp.csr_array) -> Band | None:
+        """The band of a symmetric matrix, where it is narrow."""
+        entries = sp.coo_array(sp.triu(matrix))
+        width = int((entries.col - entries.row).max())
+        if NARROW * width > matrix.shape[0]:
+            return None
+        upper = np.zeros((width + 1, matrix.shape[0]))
+        upper[width + entries.row - entries.col, entries.col] = entries.data
+        return cls(matrix, la.cholesky_banded(upper, check_finite=False))
+
+    def forms(self, V: sp.csr_array) -> Floats | None:
+        """``vᵀ·M⁻¹·v`` of each row v of V, whose entries must be near each other."""
+        V.sort_indices()
+        busy = np.flatnonzero(np.diff(V.indptr))
+        spans = V.indices[V.indptr[busy + 1] - 1] - V.indices[V.indptr[busy]]
+        size = max(LEAST_SIZE, len(self.upper), int(spans.max(initial=0)) + 1)
+        if size > MOST_SIZE:
+            return None
+        near = inverse_band(self.matrix, size)
+        block = V.indices[V.indptr[busy]] // size
+        forms = np.zeros(V.shape[0])
+        step = max(1, BLOCK_ENTRIES // (2 * size))
+        for number in np.unique(block):
+            within = busy[block == number]
+            for start in range(0, len(within), step):
+                some = within[start : start + step]
+                part = V[some][:, number * size : (number + 2) * size].toarray()
+                inverse = near[number, : part.shape[1], : part.shape[1]]
+                forms[some] = np.einsum("ij,ij->i", part @ inverse, part)
+        return forms
+
+
+@dataclass(frozen=True, eq=False)
+class PlusRows:
+    """``H = K⁻¹ − Aᵀ·M⁻¹·A`` of a weighted identity plus rows.
+
+    Parameters
+    ----------
+    base
+        K⁻¹: a number per cell, or blocks × 16 × 16.
+    scaled
+        A, rows × cells.
+    inner
+        The lower Cholesky factor of M, or its band.
+    """
+
+    base: Floats
+    scaled: Rows
+    inner: Floats | Band
+
+    @property
+    def dense_rows(self) -> Floats:
+        """A as an array."""
+        return _as_array(self.scaled)
+
+    def base_times(self, X: Floats) -> Floats:
+        """``K⁻¹·X``."""
+        if self.base.ndim == 1:
+            return self.base[:, None] * X
+        return np.asarray((self.base @ X.reshape(len(self.base), BLOCK, -1)).reshape(X.shape))
+
+    def solve_inner(self, X: Floats) -> Floats:
+        """``M⁻¹·X``."""
+        if not self.scaled.shape[0]:
+            return X
+        if isinstance(self.inner, Band):
+            banded = la.cho_solve_banded((self.inner.upper, False), X, check_finite=False)
+            return np.asarray(banded)
+        return np.asarray(la.cho_solve((self.inner, True), X, check_finite=False))
+
+    def inverse_times(self, X: Floats) -> Floats:
+        """``H·X``."""
+        base_product = self.base_times(X)
+        if not self.scaled.shape[0]:
+            return base_product
+        return np.asarray(base_product - self.scaled.T @ self.solve_inner(self.scaled @ X))
+
+    @cached_property
+    def _whitened(self) -> Floats:
+        """``C⁻¹·A``, rows × cells, C the Cholesky factor of M."""
+        return np.asarray(
+            la.solve_triangular(self.inner, self.dense_rows, lower=True, check_finite=False)
+        )
+
+    def whitened_pieces(self, width: int) -> Iterator[Floats]:
+        """Yield ``C⁻¹·A`` a few rows at a time, so that ``width`` times as many fit in memory."""
+        step = max(1, BLOCK_ENTRIES // width)
+        for start in range(0, self.scaled.shape[0], step):
+            yield self._whitened[start : start + step]
+
+    def whitened_by(self, queries: LinearMap) -> Floats:
+        """``C⁻¹·A·Wᵀ``, rows × queries."""
+        count, cells = self.scaled.shape
+        image = np.empty((count, queries.shape[0]))
+        step = max(1, BLOCK_ENTRIES // max(cells, 1))
+        for start in range(0, count, step):
+            piece = slice(start, start + step)
+            image[piece] = queries.apply(_as_array(self.scaled[piece]).T).T
+        return np.asarray(la.solve_triangular(self.inner, image, lower=True, check_finite=False))
+
+
+def beside_identity(rows: Rows, scale: Floats, widths: Floats | None = None) -> PlusRows:
+    """H of ``L = [I; Θ]·D``, with ``A = Θ·D⁻¹`` and ``M = I + ΘΘᵀ``.
+
+    ``scale`` is the diagonal of D⁻¹. Where a column stands for ``widths`` equal ones,
+    ``M = I + Θ·diag(widths)·Θᵀ``.
+    """
+    low = lower_factor(rows, widths)
+    return PlusRows(scale * scale, scale_columns(rows, scale), low)
+
+
+def trace_gradient(  # noqa: PLR0913, PLR0917 - each is a part of the formula
+    rows: Floats,
+    scale: Floats,
+    slopes: Floats,
+    Q: Floats,
+    middle: Floats,
+    widths: Floats | None = None,
+) -> tuple[Floats, Floats]:
+    """The derivatives of ``tr(Y·H)`` for ``L = [I; Θ]·D``: by Θ at fixed D, and by D⁻¹.
+
+    Parameters
+    ----------
+    rows, scale
+        Θ and the diagonal of D⁻¹, for all cells or for some of them.
+    slopes
+        The diagonal of the symmetric matrix Y.
+    Q, middle
+        ``M⁻¹·A·Y``, which is overwritten, and ``M⁻¹·A·Y·Aᵀ·M⁻¹``.
+    widths
+        How many equal columns each column stands for; one by default.
+    """
+    by_scale = 2.0 * (scale * slopes - np.einsum("ij,ij->j", Q, rows))
+    by_rows = middle @ rows
+    if widths is not None:
+        by_rows *= widths
+    Q *= scale
+    by_rows -= Q
+    by_rows *= 2.0
+    return by_rows, by_scale
+
+
+@dataclass(frozen=True, eq=False)
+class PlusRowsInverse(LeftInverse):
+    """``L⁺ = H·Lᵀ`` of a strategy with a row for each cell, or several for each block of cells.
+
+    Parameters
+    ----------
+    alone, extra
+        The rows N and Θ of L.
+    order
+        Their numbers in L: first those of N.
+    plus
+        H.
+    """
+
+    alone: sp.csr_array
+    extra: Rows
+    order: Integers
+    plus: PlusRows
+
+    @property
+    def is_closed_form(self) -> bool:
+        """Whether every cell is measured alone, and nothing else is."""
+        return not self.extra.shape[0]
+
+    def _measure(self, cells: Floats) -> Floats:
+        """``[N; Θ] @ cells``."""
+        return np.vstack([self.alone @ cells, self.extra @ cells])
+
+    def _transposed(self, placed: Floats) -> Floats:
+        """``[N; Θ]ᵀ @ placed``."""
+        count = self.alone.shape[0]
+        return np.asarray(self.alone.T @ placed[:count] + self.extra.T @ placed[count:])
+
+    def rows_times(self, rows: Floats) -> Floats:
+        right = np.ascontiguousarray(rows.T)
+        placed = self._measure(self.plus.inverse_times(right))
+        # One step of refinement: Woodbury's formula is a difference.
+        residual = right - self._transposed(placed)
+        placed += self._measure(self.plus.inverse_times(residual))
+        result = np.empty((len(rows), len(self.order)))
+        result[:, self.order] = placed.T
+        return result
+
+    def estimate(self, measurements: Floats) -> Floats:
+        placed = measurements[self.order][:, None]
+        first = self.plus.inverse_times(self._transposed(placed))
+        placed = placed - self._measure(first)  # refined once, as rows are
+        return (first + self.plus.inverse_times(self._transposed(placed)))[:, 0]
+
+    def row_squared_norms(self, queries: LinearMap) -> Floats | None:
+        """``wᵀ·K⁻¹·w − ‖C⁻¹·A·w‖²`` of each query w, where that has digits left."""
+        base_norms = self._base_forms(queries)
+        if base_norms is None:
+            return None
+        plus, norms = self.plus, base_norms.copy()
+        if isinstance(plus.inner, Band):
+            if queries.entry_count > MOST_WEIGHTS:
+                return None
+            forms = plus.inner.forms(sp.csr_array(queries.sparse() @ plus.scaled.T))
+            if forms is None:
+                return None
+            norms -= forms
+        elif queries.shape[0] * self.extra.shape[0] <= BLOCK_ENTRIES:
+            norms -= (plus.whitened_by(queries) ** 2).sum(axis=0)
+        else:
+            for piece in plus.whitened_pieces(max(queries.shape)):
+                norms -= (queries.apply(piece.T) ** 2).sum(axis=1)
+        return norms if np.all(norms >= CANCELLED * base_norms) else None
+
+    def squared_norm(self, queries: LinearMap) -> float | None:
+        """The sum of ``row_squared_norms``, through ``WᵀW`` applied to columns."""
+        if isinstance(self.plus.inner, Band):
+            return None
+        if self.plus.base.ndim == 1:
+            base_norm = float(np.dot(queries.column_squared_sums(), self.plus.base))
+        elif (chain := queries.gram_chain()) is not None:
+            base_norm = float(np.vdot(chain_blocks(*chain, BLOCK), self.plus.base))
+        else:
+            return None
+        norm = base_norm
+        if queries.shape[0] * self.extra.shape[0] <= BLOCK_ENTRIES:
+            norm -= float((self.plus.whitened_by(queries) ** 2).sum())
+        else:
+            for piece in self.plus.whitened_pieces(queries.shape[1]):
+                norm -= float(np.vdot(piece.T, queries.gram_times(piece.T)))
+        return norm if norm >= CANCELLED * base_norm else None
+
+    def _base_forms(self, queries: LinearMap) -> Floats | None:
+        """``wᵀ·K⁻¹·w`` of each query w; over blocks only of ranges."""
+        if self.plus.base.ndim == 1:
+            return queries.squared().apply(self.plus.base)
+        ends = queries.range_ends()
+        return None if ends is None else _range_forms(self.plus.base, *ends)
+
+
+def _range_forms(blocks: Floats, first: Integers, last: Integers) -> Floats:
+    """``wᵀ·K⁻¹·w`` for the ranges [first, last]: complete blocks, and the two ends."""
+    corner = np.zeros((len(blocks), BLOCK + 1, BLOCK + 1))
+    corner[:, 1:, 1:] = blocks.cumsum(axis=1).cumsum(axis=2)
+    before = np.concatenate([[0.0], np.cumsum(corner[:, -1, -1])])
+
+    def part(block: Integers, start: Integers, stop: Integers) -> Floats:
+        both = corner[block, stop, stop] + corner[block, start, start]
+        return np.asarray(both - corner[block, start, stop] - corner[block, stop, start])
+
+    low, high = first // BLOCK, last // BLOCK
+    start, stop = first % BLOCK, last % BLOCK + 1
+    inside = part(low, start, stop)
+    full, none = np.full_like(start, BLOCK), np.zeros_like(start)
+    across = part(low, start, full) + part(high, none, stop) + before[high] - before[low + 1]
+    return np.asarray(np.where(low == high, inside, across), dtype=np.float64)
+
+
+def diagonal_plus_rows(matrix: sp.csr_array, owner: Integers) -> PlusRowsInverse | None:
+    """The left inverse of a strategy that measures every cell alone, where M is small.
+
+    Parameters
+    ----------
+    matrix
+        L.
+    owner
+        For each cell a row of L that holds this cell alone.
+    """
+    cells = len(owner)
+    extra_rows = np.setdiff1d(np.arange(matrix.shape[0]), owner)
+    alone, extra = sp.csr_array(matrix[owner]), sp.csr_array(matrix[extra_rows])
+    base = np.asarray(alone.sum(axis=1)).ravel() ** -2.0
+    order = _by_place(extra)
+    if order is not None:
+        local = sp.csr_array(extra[order])
+        scaled = scale_columns(local, base)
+        band = Band.of(sp.csr_array(scaled @ local.T + sp.eye_array(len(extra_rows))))
+        if band is not None:
+            rows = np.concatenate([owner, extra_rows[order]])
+            return PlusRowsInverse(alone, local, rows, PlusRows(base, scaled, band))
+    if len(extra_rows) > min(cells // 2, MOST_ROWS):
+        return None
+    few: Rows = extra
+    if extra.nnz >= SPARSE_SHARE * len(extra_rows) * cells:
+        few = np.asarray(extra.toarray())
+    plus = PlusRows(base, scale_columns(few, base), lower_factor(extra, base))
+    return PlusRowsInverse(alone, few, np.concatenate([owner, extra_rows]), plus)
+
+
+def _by_place(rows: sp.csr_array) -> Integers | None:
+    """The order of the rows along the cells, where M can be a band."""
+    count = rows.shape[0]
+    # Rows that share a cell are neighbours in any order: a bound on the bandwidth.
+    if count < LEAST_BAND_ROWS or NARROW * np.bincount(rows.indices, minlength=1).max() > count:
+        return None
+    lengths = np.diff(rows.indptr)
+    row = np.repeat(np.arange(count), lengths)
+    middle = np.bincount(row, rows.indices, minlength=count) / np.maximum(lengths, 1)
+    return np.argsort(middle, kind="stable")
+
+
+def blocks_plus_rows(matrix: sp.csr_array) -> PlusRowsInverse | None:
+    """The left inverse of a strategy whose rows are nearly all within one block of cells."""
+    cells = matrix.shape[1]
+    busy = np.flatnonzero(np.diff(matrix.indptr))
+    if cells % BLOCK or not len(busy):
+        return None
+    block = matrix.indices // BLOCK
+    starts = matrix.indptr[busy]
+    is_wide = np.zeros(matrix.shape[0], dtype=bool)
+    is_wide[busy] = np.minimum.reduceat(block, starts) != np.maximum.reduceat(block, starts)
+    wide = np.flatnonzero(is_wide)
+    if not 0 < len(wide) <= MOST_ROWS or len(wide) * cells > MOST_ENTRIES:
+        return None
+    narrow = np.flatnonzero(~is_wide)
+    local, few = sp.csr_array(matrix[narrow]), sp.csr_array(matrix[wide])
+    gram = sp.coo_array(local.T @ local)
+    blocks = np.zeros((cells // BLOCK, BLOCK, BLOCK))
+    blocks[gram.row // BLOCK, gram.row % BLOCK, gram.col % BLOCK] = gram.data
+    base = np.linalg.inv(blocks)
+    across = few.T.toarray().reshape(len(base), BLOCK, -1)
+    scaled = np.ascontiguousarray((base @ across).reshape(cells, -1).T)
+    inner = np.eye(len(wide)) + few @ scaled.T
+    low = la.cholesky(inner, lower=True, check_finite=False)
+    plus = PlusRows(base, scaled, low)
+    return PlusRowsInverse(local, few, np.concatenate([narrow, wide]), plus)
+
+
+def inverse_band(matrix: sp.csr_array, size: int) -> Floats:
+    """The entries of ``matrix⁻¹`` near the diagonal: of each block of rows and the next one.
+
+    The matrix must be symmetric and positive definite, and its bandwidth at most ``size``, the
+    number of rows of a block. The result is blocks × 2·size × 2·size, the identity past the end.
+    By block elimination forth and back, in O(rows × size²).
+
+    >>> M = sp.diags_array([[1.0, 1.0], [3.0, 3.0, 3.0], [1.0, 1.0]], offsets=[-1, 0, 1])
+    >>> near = inverse_band(sp.csr_array(M), 2)[0, :3, :3]
+    >>> bool(np.allclose(near, np.linalg.inv(M.toarray())))
+    True
+    """
+    rows = matrix.shape[0]
+    count = -(-rows // size)
+    entries = sp.coo_array(matrix)
+    block = entries.row // size
+    upper = entries.col >= block * size
+    block, row, col = block[upper], entries.row[upper] % size, entries.col[upper]
+    upper_blocks = np.zeros((count + 1, size, 2 * size))  # each with the one on its right
+    upper_blocks[block, row, col - block * size] = entries.data[upper]
+    tail = np.arange(rows, (count + 1) * size)
+    upper_blocks[tail // size, tail % size, tail % size] = 1.0
+    mixed, schur = np.zeros((count, size, size)), upper_blocks[:, :, :size]
+    for i in range(count):
+        mixed[i] = np.linalg.solve(schur[i], upper_blocks[i, :, size:])
+        schur[i + 1] -= upper_blocks[i, :, size:].T @ mixed[i]
+    diagonal_blocks = np.linalg.inv(schur)
+    near = np.empty((count, 2 * size, 2 * size))
+    for i in range(count - 1, -1, -1):
+        beside = -mixed[i] @ diagonal_blocks[i + 1]
+        diagonal_blocks[i] -= beside @ mixed[i].T
+        near[i] = np.block([[diagonal_blocks[i], beside], [beside.T, diagonal_blocks[i + 1]]])
+    return near
+
+
+def scale_columns(rows: Rows, factors: Floats) -> Rows:
+    """Rows with each cell multiplied by a factor."""
+    if isinstance(rows, np.ndarray):
+        return rows * factors
+    data = rows.data * factors[rows.indices]
+    return sp.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
+
+
+def _as_array(X: Rows) -> Floats:
+    return X if isinstance(X, np.ndarray) else np.asarray(X.toarray())

@@ -1,0 +1,406 @@
+"""The record of a product strategy: groups of terms, each with its own weighted marginals.
+
+See ``docs/explanation/products.md``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.errors import WorkloadError
+from lrm.planning.design.products.marginals import Marginals
+from lrm.queries.maps.kron import kron, kronecker
+from lrm.queries.maps.linear import Floats, Integers, LinearMap
+from lrm.queries.maps.matrices import DenseMap
+from lrm.queries.maps.products.batch import FactorNumbers, ProductBatch
+from lrm.queries.maps.products.values import KnownMerges, distinct_values, merge_values
+from lrm.queries.maps.words import Total
+
+MOST_VALUES = 1 << 27
+"""Merged values of an axis: 1 GiB of counts."""
+
+MOST_CLASSED = 1 << 17
+"""Combinations of values that may be in classes."""
+
+FEWER_CLASSES = 4
+"""How many times fewer classes there must be than combinations."""
+
+MOST_CLASSED_ENTRIES, MOST_ADDED_ENTRIES = 1 << 24, 1 << 30
+"""Queries times combinations that are written out to see which combinations are alike; and those
+that are added up for it, over all products: a few seconds."""
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """How a group of terms sees one attribute, or several fused into one.
+
+    ``labels[k]`` gives every value of attribute ``attributes[k]`` its merged value, or −1 where
+    no query of the group counts it; the values of the axis are the combinations, in C order.
+    For conditions on several attributes together, such as ``x > y``, ``classes`` gives every
+    combination its class; the classes are then the values of the axis.
+    """
+
+    attributes: tuple[int, ...]
+    labels: tuple[Integers, ...]
+    classes: Integers | None = None
+
+    def __post_init__(self) -> None:
+        for marks in self.labels:
+            _check_labels(marks)
+        if not 1 <= self.combinations <= MOST_VALUES:
+            raise WorkloadError(
+                f"an axis must have between 1 and {MOST_VALUES:,} merged values, not "
+                f"{self.combinations:,}"
+            )
+        if self.classes is not None:
+            _check_labels(self.classes)
+            full = len(self.classes) == self.combinations <= MOST_CLASSED
+            # A tabulation without this axis would count what a class of -1 drops.
+            if not full or self.classes.min() < 0:
+                raise WorkloadError(
+                    f"an axis needs a class for each of at most {MOST_CLASSED:,} combinations"
+                )
+
+    @cached_property
+    def merged_sizes(self) -> tuple[int, ...]:
+        """Number of merged values of each attribute."""
+        return tuple(int(marks.max(initial=-1)) + 1 for marks in self.labels)
+
+    @property
+    def combinations(self) -> int:
+        """Number of combinations of merged values: what is counted for the axis."""
+        return math.prod(self.merged_sizes)
+
+    @cached_property
+    def size(self) -> int:
+        """Number of values of the axis."""
+        return self.combinations if self.classes is None else int(self.classes.max()) + 1
+
+    def by_class(self, table: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Columns of one entry per combination as columns of one per value of the axis: sums."""
+        if self.classes is None:
+            return table
+        sums = np.zeros((self.size, *table.shape[1:]), dtype=table.dtype)
+        np.add.at(sums, self.classes, table)
+        return sums
+
+    def factor(self, factors: Sequence[LinearMap]) -> LinearMap:
+        """The factor on this axis of a product with ``factors`` on the original attributes."""
+        merged = [
+            factors[i].merged_columns(marks, size)
+            for i, marks, size in zip(self.attributes, self.labels, self.merged_sizes, strict=True)
+        ]
+        return kron(merged)
+
+    def keeps(self, place: int, factor: LinearMap) -> bool:
+        """Whether a factor of one attribute is constant on merged values, zero on dropped ones."""
+        marks, size = self.labels[place], self.merged_sizes[place]
+        if factor.kind == "total":
+            return bool((marks >= 0).all())
+        if factor.is_word:
+            return size == factor.shape[1]
+        is_counted = marks >= 0
+        rows = factor.dense()
+        if np.any(rows[:, ~is_counted] != 0):
+            return False
+        columns = factor.merged_columns(marks, size).dense()
+        return np.array_equal(columns[:, marks[is_counted]], rows[:, is_counted])
+
+
+def _check_labels(marks: Integers) -> None:
+    if marks.ndim != 1 or not len(marks) or not -1 <= marks.min() <= marks.max():
+        raise WorkloadError("an axis needs one label per value, each at least -1")
+    count = int(marks.max()) + 1
+    if count > len(marks) or len(np.unique(marks[marks >= 0])) != count:
+        raise WorkloadError("labels of merged values must be consecutive numbers from 0")
+
+
+def axes_of(labels: Sequence[Integers]) -> tuple[Axis, ...]:
+    """One axis per attribute."""
+    return tuple(Axis((i,), (marks,)) for i, marks in enumerate(labels))
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Some terms, the axes they see, and the marginals that answer them.
+
+    ``error`` is ``‖B‖²`` of these terms alone, at sensitivity 1; ``weight`` is the share of the
+    whole sensitivity.
+    """
+
+    terms: Integers
+    axes: tuple[Axis, ...]
+    marginals: Marginals
+    error: float
+    weight: float = 1.0
+
+    def reduced(self, batch: ProductBatch) -> ProductBatch:
+        """The group's terms over its axes."""
+        return on_axes(batch.take(self.terms), self.axes)
+
+
+def on_axes(batch: ProductBatch, axes: Sequence[Axis]) -> ProductBatch:
+    """The terms of a batch over the values of ``axes``.
+
+    A `WorkloadError` where a term distinguishes combinations of one class, or would have its
+    answers in another order.
+    """
+    if not _keep_order(batch, axes):
+        raise WorkloadError("the axes of a group are in another order than the answers of a term")
+    batch = _on_combinations(batch, axes)
+    for k, axis in enumerate(axes):
+        if axis.classes is not None:
+            batch = _on_classes(batch, k, axis)
+    return batch
+
+
+def answerable_terms(batch: ProductBatch, axes: Sequence[Axis]) -> list[int]:
+    """The terms that are constant on merged values and on classes, and zero on dropped values."""
+    kept = [
+        term
+        for term in range(batch.terms)
+        if all(
+            axis.keeps(place, factors[i])
+            for _, factors in batch.summands(term)
+            for axis in axes
+            for place, i in enumerate(axis.attributes)
+        )
+    ]
+    if all(axis.classes is None for axis in axes) and _keep_order(batch.take(kept), axes):
+        return kept
+    answerable = []
+    for term in kept:
+        with contextlib.suppress(WorkloadError):
+            on_axes(batch.take([term]), axes)
+            answerable.append(term)
+    return answerable
+
+
+def _on_classes(batch: ProductBatch, k: int, axis: Axis) -> ProductBatch:
+    """The terms of a batch over combinations, with classes in place of those of axis k.
+
+    Products that agree on all other axes are added up first: it is their sum that has the same
+    weight on all combinations of a class.
+    """
+    assert axis.classes is not None  # noqa: S101 - by the caller
+    numbers = FactorNumbers(
+        [Total(axis.size)] if i == k else choices for i, choices in enumerate(batch.factors)
+    )
+    choice, term_of = [], []
+    for (term, other), rows in _sums_along(batch, k).items():
+        merged = DenseMap(rows).merged_columns(axis.classes, axis.size)
+        if np.any(merged.dense()[:, axis.classes] != rows):
+            raise WorkloadError("an axis has one class for combinations that queries distinguish")
+        choice.append([*other[:k], numbers.number(k, merged), *other[k + 1 :]])
+        term_of.append(term)
+    return ProductBatch(
+        numbers.factors,
+        np.array(choice, dtype=np.int32).reshape(len(choice), len(batch.factors)),
+        np.ones(len(choice)),
+        np.array(term_of, dtype=np.int64),
+        batch.weights,
+    )
+
+
+def _sums_along(batch: ProductBatch, k: int) -> dict[tuple[int, tuple[int, ...]], Floats]:
+    """By term and choices of the other axes: the sum of its products along axis k, over values."""
+    sums: dict[tuple[int, tuple[int, ...]], Floats] = {}
+    held = added = 0
+    for s, (term, choice) in enumerate(zip(batch.term_of.tolist(), batch.choice, strict=True)):
+        factor = batch.factors[k][choice[k]]
+        other = tuple(0 if i == k else f for i, f in enumerate(choice.tolist()))
+        added += math.prod(factor.shape)
+        held += 0 if (term, other) in sums else math.prod(factor.shape)
+        if held > MOST_CLASSED_ENTRIES or added > MOST_ADDED_ENTRIES:
+            raise WorkloadError("the queries of an axis with classes have too many entries")
+        if (term, other) not in sums:
+            sums[term, other] = np.zeros(factor.shape)
+        sums[term, other] += float(batch.coefficients[s]) * factor.dense()
+    return sums
+
+
+def merged_axes(
+    batch: ProductBatch, known: KnownMerges | None = None
+) -> tuple[tuple[Axis, ...], ProductBatch]:
+    """Axes on which the terms of a batch have no two values alike, and the terms over these.
+
+    Attributes on which the products of one term differ are one axis, whose classes are what the
+    terms distinguish: that x > y has two of them, for any number of values. Only where there are
+    far fewer classes than combinations.
+    """
+    reduction = merge_values(batch, known)
+    axes = axes_of(reduction.labels)
+    if batch.simple:
+        return axes, reduction.batch
+    mixed = mixed_attributes(reduction.batch)
+    together = np.flatnonzero(mixed.any(axis=0)).tolist()
+    size = math.prod(reduction.batch.sizes[i] for i in together)
+    if len(together) < 2 or size > MOST_CLASSED:
+        return axes, reduction.batch
+    axis = Axis(tuple(together), tuple(reduction.labels[i] for i in together))
+    fused = (
+        *axes[: together[0]],
+        axis,
+        *(axes[i] for i in range(together[0] + 1, len(axes)) if i not in together),
+    )
+    try:
+        sums = _sums_along(on_axes(batch, fused), together[0])
+    except WorkloadError:
+        return axes, reduction.batch
+    # With a total, no combination is dropped.
+    classes, count = distinct_values([Total(axis.combinations), *map(DenseMap, sums.values())])
+    if count * FEWER_CLASSES > axis.combinations:
+        return axes, reduction.batch
+    joint = replace(axis, classes=classes)
+    fused = tuple(joint if one is axis else one for one in fused)
+    return fused, on_axes(batch, fused)
+
+
+def mixed_attributes(batch: ProductBatch) -> NDArray[np.bool_]:
+    """On which attributes the products of each term differ (terms x attributes)."""
+    _, first = np.unique(batch.term_of, return_index=True)
+    mixed = np.zeros((batch.terms, len(batch.factors)), dtype=bool)
+    np.logical_or.at(mixed, batch.term_of, batch.choice != batch.choice[first][batch.term_of])
+    return mixed
+
+
+def _keep_order(batch: ProductBatch, axes: Sequence[Axis]) -> bool:
+    """Whether answers are in the same order over axes as over attributes.
+
+    Those of a product are in the order of its attributes with several queries: these must come in
+    the same order along the axes.
+    """
+    order = [i for axis in axes for i in axis.attributes]
+    if order == sorted(order):
+        return True
+    last = np.full(len(batch.choice), -1)
+    for i in order:
+        several = np.array([len(factor) > 1 for factor in batch.factors[i]])[batch.choice[:, i]]
+        if np.any(several & (last > i)):
+            return False
+        last[several] = i
+    return True
+
+
+def _on_combinations(batch: ProductBatch, axes: Sequence[Axis]) -> ProductBatch:
+    """The terms of a batch over the combinations of merged values of ``axes``."""
+    choice, factors = batch.choice, []
+    if [axis.attributes for axis in axes] != [(i,) for i in range(len(batch.factors))]:
+        choice = np.zeros((len(batch.choice), len(axes)), dtype=np.int32)
+    for k, axis in enumerate(axes):
+        members = list(axis.attributes)
+        rows, combos, place = _combinations(batch, members)
+        numbers = np.zeros(len(combos), dtype=np.int32)
+        axis_factors: list[LinearMap] = [Total(axis.combinations)]
+        for number, combo in enumerate(combos):
+            combo_factors: list[LinearMap] = [batch.factors[0][0]] * len(batch.factors)
+            for i, f in zip(members, combo, strict=True):
+                combo_factors[i] = batch.factors[i][f]
+            if any(f != 0 for f in combo):
+                numbers[number] = len(axis_factors)
+                axis_factors.append(axis.factor(combo_factors))
+        if not np.array_equal(choice[rows, k], numbers[place]):
+            choice = choice.copy() if choice is batch.choice else choice
+            choice[rows, k] = numbers[place]
+        factors.append(tuple(axis_factors))
+    return batch.over(tuple(factors), choice)
+
+
+def _combinations(
+    batch: ProductBatch, members: Sequence[int]
+) -> tuple[Integers, NDArray[np.int32], Integers]:
+    """The products with other factors than totals, their distinct choices, and the number of each.
+
+    Without a sort for one attribute.
+    """
+    if len(members) != 1:
+        combos, place = np.unique(batch.choice[:, members], axis=0, return_inverse=True)
+        return np.arange(len(batch.choice)), combos, place.reshape(-1)
+    rows, choices = batch.chosen(members[0])
+    present = np.flatnonzero(np.bincount(choices, minlength=1))
+    numbers = np.zeros(int(present.max(initial=0)) + 1, dtype=np.int64)
+    numbers[present] = np.arange(len(present))
+    return rows, present[:, None].astype(np.int32), numbers[choices]
+
+
+def over_cells(rows: Floats, axes: Sequence[Axis], sizes: Sequence[int]) -> Floats:
+    """Rows over the values of some axes as rows over all cells of the original attributes."""
+    selectors: list[Floats] = []
+    order: list[int] = []
+    for axis in axes:
+        picks = [_selector(*pair) for pair in zip(axis.labels, axis.merged_sizes, strict=True)]
+        if axis.classes is not None:
+            picks = [_selector(axis.classes, axis.size) @ kronecker(picks)]
+        selectors += picks
+        order.extend(axis.attributes)
+    cells = (rows @ kronecker(selectors)).reshape(len(rows), *[sizes[i] for i in order])
+    cells = np.moveaxis(cells, range(1, len(order) + 1), [1 + i for i in order])
+    return np.asarray(cells.reshape(len(rows), -1))
+
+
+def _selector(marks: Integers, size: int) -> Floats:
+    """Labels as a matrix of zeros and ones: labels x values."""
+    selected = np.zeros((size, len(marks)))
+    counted = np.flatnonzero(marks >= 0)
+    selected[marks[counted], counted] = 1.0
+    return selected
+
+
+def group_weights(errors: Sequence[float]) -> tuple[float, Floats]:
+    """The least total error of groups that share one budget, and their shares of it.
+
+    Minimises ``Σ e_g/ω_g²`` over ``Σ ω_g = 1``: ``ω_g ∝ e_g^⅓``, total ``(Σ e_g^⅓)³``.
+
+    Examples
+    --------
+    >>> group_weights([1.0, 8.0])[0], group_weights([1.0, 8.0])[1].round(3).tolist()
+    (27.0, [0.333, 0.667])
+    """
+    roots = np.cbrt(np.asarray(errors))
+    root_sum = float(roots.sum())
+    if root_sum == 0:
+        return 0.0, np.full(len(roots), 1.0 / max(1, len(roots)))
+    return root_sum**3, roots / root_sum
+
+
+@dataclass(frozen=True, eq=False)
+class ProductStrategy:
+    """What is measured for a batch over a product: groups whose weights sum to 1.
+
+    ``error`` is ``‖B‖²·Δ²`` of the whole batch. Each group is answered from its own measurements,
+    or (``combined``) two groups from both, by generalised least squares.
+    """
+
+    groups: tuple[Group, ...]
+    error: float
+    combined: bool = False
+    name: ClassVar[str] = "weighted marginals"
+    bound: ClassVar[float] = 0.0  # no strategy is proven to be the best
+
+    @property
+    def shares(self) -> Floats:
+        """ω of each group."""
+        return np.array([group.weight for group in self.groups])
+
+    @classmethod
+    def combine(cls, groups: Sequence[Group]) -> ProductStrategy:
+        """Give the groups their best weights."""
+        error, shares = group_weights([group.error for group in groups])
+        weighed = zip(groups, shares.tolist(), strict=True)
+        return cls(tuple(replace(group, weight=weight) for group, weight in weighed), error)
+
+    def dense(self, sizes: Sequence[int]) -> Floats:
+        """All measurements over all original cells; for small tables."""
+        parts = []
+        for group in self.groups:
+            rows = group.weight * group.marginals.dense()
+            parts.append(over_cells(rows, group.axes, sizes))
+        return np.vstack(parts)

@@ -1,0 +1,194 @@
+"""From a strategy in real numbers to one in integers, whose sensitivity is exact.
+
+The strategy is normalised to sensitivity 1, multiplied by 2^q and rounded, and from then on
+it *is* the rounded one: sensitivity is measured on its integers and the reconstruction
+is computed from them. Rounding must not break ``W = B·L``:
+
+1. A strategy of full column rank has nothing to lose: ``B = W·L⁺`` is exact for any rounding.
+2. Where W is integer and ``L = X·W``, X is rounded instead: ``L = X_q·W`` keeps the row
+   space exactly.
+3. Otherwise q is made large, and how far one record can move an answer through the residual
+   is measured and stated with the plan; where no q is large enough, every cell is
+   measured a little besides, which is way 1 again.
+
+See ``docs/explanation/exact-noise.md``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg as la
+import scipy.sparse as sp
+
+from lrm.errors import CountsError
+from lrm.planning.design.cells import CellMap
+from lrm.planning.design.integers import CARRIER_BITS
+from lrm.planning.design.measured import Measured
+from lrm.planning.design.reconstruction import FlatReconstruction, Reconstruction
+from lrm.privacy.budget import Noise
+from lrm.queries.maps.linear import Floats, LinearMap
+from lrm.queries.maps.matrices import DenseMap, SparseMap
+from lrm.queries.maps.whole import LARGEST_WHOLE
+
+DEFAULT_MAX_RECORDS = 1 << 32
+"""Records that a plan admits by default (4.3 billion): leaves 30 bits for the strategy."""
+
+FINE_MAX_RECORDS = 1 << 27
+"""Records where exactness rests on the number of bits (134 million): leaves 35 bits."""
+
+FINEST_MAX_RECORDS = 1 << 22
+"""Records of badly conditioned strategies (4 million): leaves 40 bits."""
+
+ANCHORS = (2.0**-14, 2.0**-12, 2.0**-10)
+"""Shares of the sensitivity that measure cells, where nothing else makes a strategy exact."""
+
+RESIDUAL_WANTED = 5e-10
+"""Relative residual above which more bits are spent on exactness."""
+
+
+def quantise(  # noqa: PLR0913 - what a strategy is, and what it is for
+    strategy: LinearMap,
+    cell_map: CellMap,
+    queries: LinearMap,
+    *,
+    reconstruction: LinearMap | None = None,
+    max_records: int | None = None,
+    noise: Noise = "laplace",
+) -> tuple[Measured, Reconstruction]:
+    """Round a strategy to integers without losing what it can reconstruct; and how it is.
+
+    Parameters
+    ----------
+    strategy
+        L in real numbers, over merged cells.
+    cell_map
+        How cells are merged before they are measured.
+    queries
+        The workload over the same merged cells.
+    reconstruction
+        B, where it is not the least-squares one ``W·L⁺``.
+    max_records
+        The declared largest number of records of a table that the plan will meet.
+    noise
+        Which norm of the columns is 1 before rounding: L1 (Laplace) or L2 (Gaussian).
+    """
+    norm = _column_norm(strategy, cell_map, noise)
+    if not norm > 0:
+        return _nothing(cell_map, queries, max_records)
+    matrix = strategy.compact(drop_idle=reconstruction is None)
+    if reconstruction is not None:
+        fine = most_bits(max_records or FINE_MAX_RECORDS)
+        factor = 2.0**fine / norm
+        if queries.is_integer():  # a power of two keeps whole numbers whole: nothing is rounded
+            factor = 2.0 ** np.floor(np.log2(factor))
+        final = _admitting(matrix.rounded(factor), cell_map, fine, max_records)
+        given = reconstruction.scaled(2.0**fine / factor)
+        return final, FlatReconstruction(queries, final.real_map, None, given)
+    coarse = min(30, most_bits(max_records or DEFAULT_MAX_RECORDS))
+    final = _admitting(matrix.rounded(2.0**coarse / norm), cell_map, coarse, max_records)
+    if matrix.shape[0] >= matrix.shape[1]:
+        inverse = final.left_inverse()
+        if inverse.determines_cells:
+            return final, FlatReconstruction(queries, final.real_map, inverse)
+    return _row_space_route(matrix, norm, cell_map, queries, max_records)
+
+
+def _nothing(
+    cell_map: CellMap, queries: LinearMap, max_records: int | None
+) -> tuple[Measured, Reconstruction]:
+    """For a workload of zeros: one cell is measured, which no answer looks at."""
+    one_cell = SparseMap(sp.eye_array(1, cell_map.merged_size, format="csr"))
+    every = CellMap.trivial(cell_map.size)
+    if cell_map.merged_size < cell_map.size:
+        every = CellMap(cell_map.merged_size, cell_map.index, every.factor)
+    final = _admitting(one_cell.rounded(2.0**30), every, 30, max_records)
+    return final, final.reconstruct(queries)
+
+
+def _row_space_route(
+    matrix: LinearMap, norm: float, cell_map: CellMap, queries: LinearMap, max_records: int | None
+) -> tuple[Measured, Reconstruction]:
+    """Ways 2 and 3: strategies that do not determine every merged cell."""
+    dense = matrix.dense() / norm
+    combination = _integer_combination(dense, queries)
+    if combination is not None:
+        base, mix, rank = combination
+        bits = most_bits(max_records or DEFAULT_MAX_RECORDS)
+        rounded = np.rint(mix * 2.0**bits) @ base
+        if np.abs(rounded).max() < LARGEST_WHOLE:
+            final = _admitting(DenseMap(rounded), cell_map, bits, max_records, rank)
+            return final, final.reconstruct(queries)
+    for most in (max_records,) if max_records else (FINE_MAX_RECORDS, FINEST_MAX_RECORDS):
+        bits = most_bits(most)
+        final = _admitting(matrix.rounded(2.0**bits / norm), cell_map, bits, max_records)
+        reconstruction = final.reconstruct(queries)
+        if reconstruction.relative_residual < RESIDUAL_WANTED:
+            return final, reconstruction
+    return _anchored(dense, cell_map, queries, max_records)
+
+
+def _anchored(
+    dense: Floats, cell_map: CellMap, queries: LinearMap, max_records: int | None
+) -> tuple[Measured, Reconstruction]:
+    """Way 4: every cell measured a little, so that the strategy determines all of them.
+
+    For batches whose queries differ by many orders of magnitude: the smallest would be
+    rebuilt from the last bits of the largest. Costs twice the anchor of the error; of several
+    anchors, the smallest is taken that float64 can invert.
+    """
+    each = sp.eye_array(dense.shape[1], format="csr")
+    bits = min(30, most_bits(max_records or DEFAULT_MAX_RECORDS))
+    for anchor in ANCHORS:
+        matrix = SparseMap(sp.csr_array(sp.vstack([(1 - anchor) * dense, anchor * each])))
+        final = _admitting(matrix.rounded(2.0**bits), cell_map, bits, max_records)
+        reconstruction = final.reconstruct(queries)
+        if reconstruction.relative_residual < RESIDUAL_WANTED:
+            break
+    return final, reconstruction
+
+
+def _integer_combination(strategy: Floats, queries: LinearMap) -> tuple[Floats, Floats, int] | None:
+    """Integer rows ``base`` of W and ``mix`` with ``strategy = mix·base``, where there are."""
+    if not queries.is_integer():
+        return None
+    rows = queries.dense()
+    _, corner, order = la.qr(rows.T, mode="economic", pivoting=True, check_finite=False)
+    size = np.abs(np.diag(corner))
+    rank = int(np.sum(size > size[0] * 1e-10))
+    # Independent rows are enough, and round less than all of them where there are many.
+    base = rows[np.sort(order[:rank])] if len(rows) > rows.shape[1] else rows
+    mix = la.lstsq(base.T, strategy.T, check_finite=False)[0].T
+    gap = np.abs(mix @ base - strategy).max()
+    return (base, mix, rank) if gap < 1e-9 else None
+
+
+def _column_norm(matrix: LinearMap, cell_map: CellMap, noise: Noise) -> float:
+    factors = cell_map.largest_factors().astype(np.float64)
+    if noise == "laplace":
+        norms = matrix.column_absolute_sums()
+    else:
+        norms = np.sqrt(matrix.column_squared_sums())
+    return float((norms * factors).max(initial=0.0))
+
+
+def most_bits(max_records: int) -> int:
+    """The binary exponent that leaves room for this number of records, and for float64's digits."""
+    room = CARRIER_BITS - max(0, int(max_records - 1).bit_length())
+    return min(room, LARGEST_WHOLE.bit_length() - 2)
+
+
+def _admitting(
+    rounded: LinearMap,
+    cell_map: CellMap,
+    bits: int,
+    max_records: int | None,
+    row_rank: int | None = None,
+) -> Measured:
+    """The final integers, if they admit as many records as were declared."""
+    final = Measured.of_cells(rounded, cell_map, bits, row_rank)
+    if max_records is not None and final.max_records < max_records:
+        raise CountsError(
+            f"a table of up to {max_records:,} records needs more than 62 bits with this strategy, "
+            f"which admits {final.max_records:,}; declare a smaller max_records"
+        )
+    return final

@@ -1,0 +1,490 @@
+"""Plan: a workload, the integers that will be measured for it, and the accuracy they guarantee."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property, partial
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
+
+from lrm.errors import BudgetError, ConvergenceError
+from lrm.files.spelling import many
+from lrm.planning.accuracy import Accuracy, amount_for_error, privacy_of
+from lrm.planning.derived import expected_error
+from lrm.planning.design.measured import Measured
+from lrm.planning.design.reconstruction import EXACTNESS, Reconstruction
+from lrm.planning.plan.concerns import plan_concerns
+from lrm.planning.plan.goals import Goals, Objective, accuracy_of, column_errors, weighted_error
+from lrm.planning.plan.saving import save_plan
+from lrm.planning.plan.tolerances import Met, least_amount
+from lrm.planning.solvers.bounds import Spectrum
+from lrm.privacy.amounts import Amount
+from lrm.privacy.budget import ZCDP, Noise, Privacy, PureDP
+from lrm.privacy.unit import Neighbours, PrivacyUnit
+from lrm.queries.maps.linear import Floats
+from lrm.queries.workload import AnswerTable, Computed, Workload, check_listable
+from lrm.queries.workload.layout import count_ranges, find_answers
+from lrm.queries.workload.statements import group_columns
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A strategy for a batch, with its reconstruction and errors. Made without data; can be reused.
+
+    Made by ``lrm.plan`` or ``lrm.load_plan``.
+
+    Parameters
+    ----------
+    workload
+        The batch.
+    mechanism
+        Which mechanism chose the strategy.
+    measured
+        The integer strategy.
+    reconstruction_map
+        How the answers follow from the measurements: ``reconstruction`` as an operator.
+    least_error
+        A lower bound on ``‖B‖²·Δ²`` of every strategy for this workload.
+    spectrum
+        Rank, condition and the bounds of the paper, from the singular values.
+    noise
+        Which noise the strategy was chosen for.
+    objective
+        What was minimised.
+    even_split
+        The errors that the statements would have if planned alone; computed again if None.
+    details
+        Plain facts about how the strategy was found.
+    """
+
+    workload: Workload
+    mechanism: str
+    measured: Measured
+    reconstruction_map: Reconstruction
+    least_error: float
+    spectrum: Spectrum | None
+    noise: Noise = "laplace"
+    exact: bool = True
+    objective: Objective = "total"
+    even_split: Goals | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if (self.noise == "shaped") != (self.measured.body is not None):
+            raise ConvergenceError(
+                "shaped noise needs a strategy with a body, and no other has one"
+            )
+        if self.measured.replaced and self.unit.neighbours != "substitute":
+            raise ConvergenceError("the noise is for replaced units, but the plan has others")
+        if self.exact and not self.reconstruction_map.relative_residual <= EXACTNESS:
+            raise ConvergenceError(
+                f"the strategy of {self.mechanism!r} reconstructs a query only to "
+                f"{self.reconstruction_map.relative_residual:.1e} of its largest weight, and "
+                f"{EXACTNESS:.0e} is the most allowed; try another mechanism, or scale the queries "
+                "to similar size"
+            )
+
+    @cached_property
+    def statement_ratios(self) -> Floats | None:
+        """The standard error of each statement relative to that under an even split of the budget.
+
+        None where statements were not balanced: a matrix, a single statement, other objectives.
+        """
+        if self.objective not in {"balanced", "worst"}:
+            return None
+        goals = self.even_split
+        if goals is None:  # files do not state what would have to be believed
+            from lrm.planning.plan.even_split import even_split  # noqa: PLC0415 - it imports all searches
+
+            noise: Noise = "gaussian" if self.noise == "gaussian" else "laplace"
+            with threadpool_limits(1):
+                goals = even_split(self.workload, self.objective, noise)
+        if goals is None:
+            return None
+        errors = column_errors(goals.columns, self.measured, self.reconstruction_map, self.noise)
+        return np.sqrt(goals.squares(errors))
+
+    @property
+    def strategy(self) -> Floats | sp.csr_array:
+        """L, r×n over the original cells; a sparse array where it is large."""
+        return self.measured.real_matrix()
+
+    @property
+    def reconstruction(self) -> Floats | sp.csr_array:
+        """B, m×r, with ``W = B·L``."""
+        return self.reconstruction_map.matrix()
+
+    @property
+    def sensitivity(self) -> float:
+        """Largest norm of a column of ``strategy``: L1 for Laplace, L2 for Gaussian noise.
+
+        For shaped noise it is the norm of the body, which is scaled so that this is 1.
+        """
+        return self.measured.sensitivity_for(self.noise) / 2.0**self.measured.bits
+
+    @property
+    def record_bits(self) -> int:
+        """Binary digits of a count after the point (see `Domain.record_bits`); 0 without domain."""
+        domain = self.workload.domain
+        return 0 if domain is None else domain.record_bits
+
+    @property
+    def bits(self) -> int:
+        """Binary exponent of the scale: a measured integer counts for 2^−bits of a record."""
+        return self.measured.bits + self.record_bits
+
+    @property
+    def max_records(self) -> int:
+        """The most records of a table with which every measurement fits 62 bits."""
+        return self.measured.max_records >> self.record_bits
+
+    @property
+    def clipping(self) -> tuple[str, ...]:
+        """What happens to numbers beyond the knots of an attribute, a sentence for each."""
+        domain = self.workload.domain
+        return () if domain is None else domain.clipping
+
+    def moved_counts(self, unit: PrivacyUnit) -> int:
+        """How far one privacy unit moves the counts, in L1 and in units of 2^−record_bits."""
+        return unit.factor << self.record_bits
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        """Whom a release protects: what the domain declares; one row where there is no domain.
+
+        The accuracy of a plan, like that of a release, is stated for this unit.
+        """
+        domain = self.workload.domain
+        return PrivacyUnit() if domain is None else domain.unit
+
+    def unit_with(
+        self, neighbours: Neighbours | None = None, max_rows: int | None = None
+    ) -> PrivacyUnit:
+        """The unit of a release, which the caller may declare for counts.
+
+        If the plan has a domain, its declaration cannot be contradicted.
+        """
+        declared = self.unit
+        unit = PrivacyUnit(
+            declared.column,
+            declared.max_rows if max_rows is None else max_rows,
+            declared.neighbours if neighbours is None else neighbours,
+        )
+        self.check_unit(unit)
+        return unit
+
+    def check_unit(self, unit: PrivacyUnit) -> None:
+        """Refuse a unit that the plan's domain does not declare."""
+        if self.workload.domain is not None and unit != self.unit:
+            raise BudgetError(
+                f"the domain protects {self.unit.words}, but this release would protect "
+                f"{unit.words}; leave out neighbours and max_rows, or change the domain and "
+                "plan again"
+            )
+        if self.workload.domain is None and unit.column is not None:
+            raise BudgetError(
+                f"the plan has no domain, so column {unit.column!r} cannot identify persons; "
+                "plan with a domain that declares the column"
+            )
+
+    @property
+    def workload_rank(self) -> int | None:
+        """Rank of the workload, where its singular values are known."""
+        return None if self.spectrum is None else self.spectrum.rank
+
+    @property
+    def measurement_count(self) -> int:
+        """Number of measurements r."""
+        return self.measured.measurement_count
+
+    @cached_property
+    def strategy_error(self) -> float:
+        """``‖B‖_F²·Δ²``: the error without the factors of the noise and of ε."""
+        return self.reconstruction_map.squared_norm * self.sensitivity**2
+
+    @cached_property
+    def weighted_strategy_error(self) -> float:
+        """``strategy_error`` weighted by importance: what the strategy was chosen for."""
+        return weighted_error(self.workload, self.measured, self.reconstruction_map, self.noise)
+
+    @property
+    def at_most_above_best(self) -> float:
+        """How far the (weighted) error can be above the least possible: a certified ratio."""
+        error = self.weighted_strategy_error
+        if self.least_error > 0:
+            return error / self.least_error
+        return math.inf if error > 0 else 1.0
+
+    def privacy(
+        self, epsilon: Amount | None = None, delta: Amount | None = None, rho: Amount | None = None
+    ) -> Privacy:
+        """The guarantee that these amounts stand for with this plan's noise."""
+        return privacy_of(self.noise, epsilon, delta, rho)
+
+    def accuracy(self, privacy: Privacy, unit: PrivacyUnit | None = None) -> Accuracy:
+        """Errors and intervals of a release with this guarantee: of the noise it would draw.
+
+        Parameters
+        ----------
+        privacy
+            The guarantee, such as ``plan.privacy("0.1")``.
+        unit
+            Whom it protects, where that is not what the plan's domain says.
+        """
+        return accuracy_of(
+            self.workload, self.measured, self.reconstruction_map, privacy, self.least_total, unit
+        )
+
+    def meets(self, confidence: float = 0.95) -> Met:
+        """The least ε (ρ with Gaussian noise) at which all statements meet their tolerances.
+
+        Parameters
+        ----------
+        confidence
+            With which each answer is to be within the tolerance of its statement.
+        """
+        return least_amount(self.workload, self.accuracy, self.noise, confidence)
+
+    def expected_squared_error(
+        self,
+        epsilon: Amount | None = None,
+        *,
+        delta: Amount | None = None,
+        rho: Amount | None = None,
+    ) -> float:
+        """Expected squared error, summed over the batch: ``2·‖B‖²·Δ²/ε²`` for Laplace noise."""
+        return self.accuracy(self.privacy(epsilon, delta, rho)).squared_error
+
+    def standard_errors(
+        self,
+        epsilon: Amount | None = None,
+        *,
+        delta: Amount | None = None,
+        rho: Amount | None = None,
+    ) -> Floats:
+        """Standard error of each answer."""
+        return self.accuracy(self.privacy(epsilon, delta, rho)).standard_errors
+
+    def half_widths(
+        self,
+        epsilon: Amount | None = None,
+        confidence: float = 0.95,
+        *,
+        delta: Amount | None = None,
+        rho: Amount | None = None,
+    ) -> Floats:
+        """Half the width of each answer's two-sided interval."""
+        return self.accuracy(self.privacy(epsilon, delta, rho)).half_widths(confidence)
+
+    def errors(
+        self,
+        epsilon: Amount | None = None,
+        *,
+        delta: Amount | None = None,
+        rho: Amount | None = None,
+        confidence: float = 0.95,
+        expect: float | None = None,
+    ) -> AnswerTable:
+        """The error of each answer of a release, with its labels.
+
+        Columns are the grouping attributes, ``query``, ``standard_error`` and ``half_width``,
+        half of the interval that holds the true answer with probability ``confidence``. Those of
+        rates, averages and quantiles depend on the table: they are NaN unless ``expect`` is given.
+
+        Parameters
+        ----------
+        epsilon, delta, rho
+            The guarantee.
+        confidence
+            Of the intervals.
+        expect
+            The rows in a denominator, or that a quantile is of.
+        """
+        check_listable(self.workload)
+        privacy = self.privacy(epsilon, delta, rho)
+        accuracy = self.accuracy(privacy)
+        labels = self.workload.labels
+        rows = np.concatenate(
+            [np.arange(*linear_part) for linear_part in [(0, 0), *labels.shown_ranges()]]
+        )
+        linear = accuracy.standard_errors[rows], accuracy.half_widths(confidence)[rows]
+        derived = self._derived_errors(accuracy, confidence, expect)
+        numbers = {
+            name: np.concatenate([linear_part, more])
+            for name, linear_part, more in zip(
+                ("standard_error", "half_width"), linear, derived, strict=True
+            )
+        }
+        at = f"at {privacy.symbols}, with {100 * confidence:.4g} % intervals"
+        groups, find = group_columns(self.workload.tables), partial(find_answers, self.workload)
+        return AnswerTable(self.workload.shown, numbers, at, groups, find)
+
+    def _derived_errors(
+        self, accuracy: Accuracy, confidence: float, expect: float | None
+    ) -> tuple[Floats, Floats]:
+        """Standard error and half-width of each derived answer; NaN where they are not known."""
+        errors, halves = [np.empty(0)], [np.empty(0)]
+        for derived_answer in self.workload.derived:
+            expectation = expected_error(
+                derived_answer, self.workload.queries, accuracy, confidence, expect
+            )
+            known = not expectation.per_row_count and isinstance(derived_answer, Computed)
+            error = expectation.standard_error if known else None
+            count = derived_answer.label.count
+            errors.append(np.full(count, np.nan if error is None else error))
+            halves.append(np.full(count, expectation.half_width if known else np.nan))
+        return np.concatenate(errors), np.concatenate(halves)
+
+    def lower_bound(
+        self,
+        epsilon: Amount | None = None,
+        *,
+        delta: Amount | None = None,
+        rho: Amount | None = None,
+    ) -> float:
+        """A lower bound on the expected total squared error of every strategy with this noise."""
+        return self.accuracy(self.privacy(epsilon, delta, rho)).lower_bound
+
+    @cached_property
+    def least_total(self) -> float:
+        """``least_error`` for the plain total, where importances differ."""
+        if self.workload.importance is None:
+            return self.least_error
+        # An error that weighs each query at most max(importance) bounds the plain sum.
+        return self.least_error / float(self.workload.importance.max())
+
+    def privacy_for(
+        self, expected_squared_error: float | None = None, *, rmse: float | None = None
+    ) -> PureDP | ZCDP:
+        """The least ε (ρ with Gaussian noise) with a wanted error.
+
+        Parameters
+        ----------
+        expected_squared_error
+            The expected squared error, summed over the batch.
+        rmse
+            Instead: the root mean squared error of a count; of a sum, where nothing is counted.
+        """
+        if (expected_squared_error is None) == (rmse is None):
+            raise BudgetError("give either expected_squared_error or rmse")
+        if rmse is not None:
+            if not (math.isfinite(rmse) and rmse > 0):
+                raise BudgetError(f"the wanted error must be a number above 0, not {rmse:g}")
+            # Beyond these no amount has the error, and a square is not finite, or 0.
+            expected_squared_error = min(max(rmse, 1e-140), 1e140) ** 2
+        target = float(expected_squared_error or 0.0)
+        promise = ZCDP if self.noise == "gaussian" else PureDP
+
+        def error_at(amount: Fraction) -> float:
+            accuracy = self.accuracy(promise(amount))
+            if rmse is None:
+                return accuracy.squared_error
+            if accuracy.law.ratios is None:
+                return accuracy.squared_error / self._total_of_one_count
+            return accuracy.squared_error / self._total_per_count(accuracy.reconstruction)
+
+        return promise(amount_for_error(error_at, target))
+
+    @cached_property
+    def _total_of_one_count(self) -> float:
+        return self._total_per_count(self.reconstruction_map)
+
+    def _total_per_count(self, reconstruction: Reconstruction) -> float:
+        """The total error when the mean squared error of a count is 1: sums have other units."""
+        ranges, total = count_ranges(self.workload), reconstruction.squared_norm
+        counts = sum(stop - start for start, stop in ranges)
+        if counts in {0, self.workload.shape[0]}:
+            return float(self.workload.shape[0])
+        norms = reconstruction.squared_norms
+        mean = sum(float(norms(start, stop).sum()) for start, stop in ranges) / counts
+        return total / mean if mean > 0 else float(self.workload.shape[0])
+
+    def compare(
+        self, mechanisms: Sequence[str] | None = None, *, time_limit: float | None = None
+    ) -> Any:
+        """A `Comparison` of simpler mechanisms with this plan, which is not made again.
+
+        Parameters
+        ----------
+        mechanisms
+            Names of mechanisms; by default those that need no search.
+        time_limit
+            Seconds for each of them.
+        """
+        from lrm.planning.plan.comparison import beside_plan  # noqa: PLC0415 - it makes plans
+
+        return beside_plan(self, mechanisms, time_limit)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings for the author: attributes that drop rows although no query needs them."""
+        return plan_concerns(self)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all that decides what is measured and stated; of the search, the bounds only.
+
+        The batch, the domain with its privacy unit, the integers and how cells are merged for
+        them, how answers follow from them, and the bounds that the error is compared with.
+        """
+        domain = self.workload.domain
+        parts: tuple[str, ...] = (
+            self.workload.digest,
+            "no domain" if domain is None else domain.digest,
+            self.mechanism,
+            self.noise,
+            self.measured.digest,
+            self.reconstruction_map.digest,
+            f"{self.exact} {float(self.least_error)!r}",
+        )
+        if self.objective != "total":
+            parts = (*parts, self.objective)
+        seal = hashlib.sha256(json.dumps(parts).encode())
+        if self.spectrum is not None:
+            seal.update(self.spectrum.singular_values.tobytes())
+        return seal.hexdigest()
+
+    def save(self, path: str) -> None:
+        """Write the plan to a file that ``lrm.load_plan`` reads."""
+        save_plan(self, path)
+
+    def report(
+        self,
+        path: str | PathLike[str],
+        epsilon: Amount | None = None,
+        *,
+        delta: Amount | None = None,
+        rho: Amount | None = None,
+        confidence: float = 0.95,
+    ) -> None:
+        """Write one HTML page of the plan with its errors at a guarantee."""
+        from lrm.views import notebook  # noqa: PLC0415 - views come after the records they draw
+
+        privacy = self.privacy(epsilon, delta, rho)
+        notebook.write(self, path, privacy=privacy, confidence=confidence)
+
+    def _repr_html_(self) -> str:
+        from lrm.views import notebook  # noqa: PLC0415 - views come after the records they draw
+
+        return notebook.snippet(self)
+
+    def __repr__(self) -> str:
+        m, n = self.workload.shape
+        batch_words = f"{many(m, 'query', 'queries')} over {many(n, 'cell', 'cells')}"
+        measured = many(self.measurement_count, "measurement", "measurements")
+        error = f"{2 * self.strategy_error:,.6g}/ε²"
+        if self.noise == "shaped":
+            measured = f"{measured} with shaped noise"
+        if self.noise == "gaussian":
+            measured, error = f"{measured} with Gaussian noise", f"{self.strategy_error / 2:,.6g}/ρ"
+        name = f"Plan {self.digest[:12]}"
+        return f"<{name}: {batch_words} by {self.mechanism}, {measured}, error {error}>"

@@ -1,0 +1,150 @@
+"""Plans from files: everything that defines them is checked when it is read."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, get_args
+
+from lrm.domain.file import parse_domain
+from lrm.errors import FileFormatError
+from lrm.files.archive import blaming, read_archive
+from lrm.files.facts import Arrays, Facts
+from lrm.planning.design.measured import Measured
+from lrm.planning.design.reconstruction import Reconstruction
+from lrm.planning.plan.core import Plan
+from lrm.planning.plan.goals import Objective
+from lrm.planning.plan.measured_file import unpack_measured
+from lrm.planning.plan.saving import FACTS, VERSION
+from lrm.planning.solvers.bounds import Spectrum
+from lrm.privacy.budget import Noise
+from lrm.queries.maps.files import unpack_map
+from lrm.queries.workload import Labels, Statement, Workload, derived_from_facts
+from lrm.queries.workload.display import Display
+
+NOISES: dict[str, Noise] = {"laplace": "laplace", "gaussian": "gaussian", "shaped": "shaped"}
+
+MINIMISED: dict[str, Objective] = {name: name for name in get_args(Objective)}
+
+ROUNDED = 1e-6
+"""How far rounding may put an error below its bound."""
+
+
+def load_plan(path: str | os.PathLike[str]) -> Plan:
+    """Read a plan; a damaged, foreign or newer file raises ``FileFormatError``."""
+    facts, arrays = read_archive(path, "plan", VERSION)
+    with blaming(path, "plan"):
+        plan = unpack_plan(facts, arrays)
+        arrays.check_all_taken()
+        return plan
+
+
+def unpack_plan(values: Any, arrays: Arrays) -> Plan:
+    """Build the plan that ``pack_plan`` wrote, and check that it is the same.
+
+    Nothing that follows from the integers is believed: sensitivity, limits, the queries over
+    merged cells, the reconstruction and the digest are computed again.
+    """
+    # Files that were written before statements were kept have none: their labels form the tables.
+    # Those before statements were balanced minimise the total error.
+    older: dict[str, Any] = {"statements": [], "objective": "total"}
+    facts = Facts({**older, **values} if isinstance(values, dict) else values, FACTS)
+    cells = None
+    if facts.kind("measured") in {"cells", "shaped"}:
+        cells = arrays.length("cell-index")
+    workload = _workload(facts, arrays, cells)
+    measured = unpack_measured(facts, arrays, workload)
+    plan = Plan(
+        workload=workload,
+        mechanism=facts.text("mechanism", r"[a-z-]{1,40}"),
+        measured=measured,
+        reconstruction_map=_way_back(facts, arrays, workload, measured),
+        least_error=facts.number("least_error"),
+        spectrum=_spectrum(arrays, workload.shape[1]),
+        noise=NOISES[facts.choice("noise", *NOISES)],
+        exact=facts.flag("exact"),
+        objective=MINIMISED[facts.choice("objective", *MINIMISED)],
+        details=_details(facts),
+    )
+    _check_same(plan, facts)
+    return plan
+
+
+def _way_back(
+    facts: Facts, arrays: Arrays, workload: Workload, measured: Measured
+) -> Reconstruction:
+    """How answers follow: by least squares, or by a matrix of the mechanism's own."""
+    given_map = None
+    if facts.has("reconstruction"):
+        shape = workload.shape[0], measured.measurement_count
+        given_map = unpack_map("reconstruction", facts, arrays, shape)
+    elif not facts.flag("exact"):
+        raise FileFormatError("a plan that is not exact needs a reconstruction of its own")
+    return measured.planned_reconstruction(workload.queries, workload.importance, given_map)
+
+
+def _workload(facts: Facts, arrays: Arrays, cells: int | None) -> Workload:
+    queries = unpack_map("workload", facts, arrays, (None, cells))
+    importance = None
+    if "importance" in arrays:
+        importance = arrays.take("importance", "f8", (queries.shape[0],))
+    return Workload(
+        queries,
+        labels=Labels.from_facts(facts.any("labels")),
+        importance=importance,
+        domain=parse_domain(facts.text("domain")) if facts.has("domain") else None,
+        derived=derived_from_facts(facts.any("derived")),
+        display=[Display.from_facts(entry_facts) for entry_facts in _list(facts, "display")],
+        statements=[
+            Statement.from_facts(entry_facts) for entry_facts in _list(facts, "statements")
+        ],
+    )
+
+
+def _list(facts: Facts, name: str) -> list[Any]:
+    listed = facts.any(name)
+    if not isinstance(listed, list):
+        raise FileFormatError(f"{name!r} must be a list")
+    return listed
+
+
+def _spectrum(arrays: Arrays, cells: int) -> Spectrum | None:
+    """The singular values, which a plan made under a time limit may lack."""
+    if "singular-values" not in arrays:
+        return None
+    return Spectrum(arrays.take("singular-values", "f8", (None,)), cells)
+
+
+def _details(facts: Facts) -> dict[str, Any]:
+    """Facts about the search, which people see and nothing is computed from."""
+    details = facts.any("details")
+    types: dict[str, tuple[type, ...]] = {
+        "seconds": (int, float),
+        "converged": (bool,),
+        "interrupted": (bool,),
+        "software": (str,),
+    }
+    if not isinstance(details, dict):
+        raise FileFormatError("'details' must be an object of JSON")
+    for name, kinds in types.items():
+        if name in details and type(details[name]) not in kinds:
+            raise FileFormatError(f"'{name}' of 'details' is of the wrong type")
+    timings = details.get("timings", {})
+    if not isinstance(timings, dict) or any(type(s) not in {int, float} for s in timings.values()):
+        raise FileFormatError("'timings' of 'details' must be seconds by stage")
+    return details
+
+
+def _check_same(plan: Plan, facts: Facts) -> None:
+    """Compare the stated figures with those that follow from the integers."""
+    measured = plan.measured
+    if facts.whole("sensitivity") != measured.sensitivity:
+        raise FileFormatError("the stated sensitivity is not that of the integers")
+    if facts.whole("max_records") != measured.max_records:
+        raise FileFormatError("the stated number of records is not that of the integers")
+    # A bound from below that lies above the error would claim the impossible.
+    # Where none is stated, the error need not be known yet: some are simulated.
+    stated = plan.exact and plan.least_error > 0
+    if stated and plan.least_error > plan.weighted_strategy_error * (1 + ROUNDED):
+        raise FileFormatError("the stated bound on the error is above the error")
+    if facts.text("digest") != plan.digest:
+        raise FileFormatError("the digest is not that of the contents")

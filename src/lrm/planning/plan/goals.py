@@ -1,0 +1,174 @@
+"""What the errors of statements are compared with, and the weights of queries that follow.
+
+A *goal* is one number that should be small: the squared error of a statement divided by what is
+wanted for it. With the mean squared errors e_c of the columns of a batch, goal g has the squared
+ratio ``Σ_c G_gc·e_c``. Where statements are compared with an even split of the budget, G is that of
+`lrm.planning.plan.even_split`; with tolerances, that of `lrm.planning.plan.tolerances`.
+
+The sum of all squared ratios is a weighted total: a query of column c has the weight
+``Σ_g G_gc/n_c``, with n_c queries in the column. ``balanced`` minimises this sum; ``worst`` and
+``within`` minimise the largest ratio, by raising the weights of goals above the others.
+See docs/explanation/statements.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import scipy.sparse as sp
+
+from lrm.planning.accuracy import Accuracy
+from lrm.planning.design.measured import Measured
+from lrm.planning.design.reconstruction import Reconstruction
+from lrm.privacy.budget import Noise, Privacy
+from lrm.privacy.mechanism import law_of
+from lrm.privacy.unit import PrivacyUnit
+from lrm.queries.maps.linear import Floats
+from lrm.queries.workload import Workload
+from lrm.queries.workload.columns import StatementColumns
+
+Objective = Literal["total", "balanced", "worst", "within"]
+OBJECTIVES = ("total", "balanced", "worst")
+"""Those that a caller names; ``within`` is asked for by the confidence of tolerances."""
+
+ENOUGH, SETTLED = 0.99, 0.985
+"""Squared ratio to the even split up to which no statement needs more weight, and the one that
+others are brought to: rounding to integers costs up to half a percent."""
+
+STEP = 0.7
+"""Exponent of a round: the weight of a goal grows with its squared ratio to this power."""
+
+UNWANTED = 0.01
+"""Weight of a column that no goal is about, relative to the least of the others."""
+
+LEAST_EMPHASIS = 1e-3
+"""Weight of a goal that is met by far, relative to the largest."""
+
+EQUAL = 1.002
+"""The largest squared ratio over the mean by their weights, which bounds it from below, where
+both are as good as equal."""
+
+Calibrate = Callable[[Measured, Reconstruction, Noise], Floats]
+"""Squared ratios by the intervals of a strategy that was rounded."""
+
+
+def weighted_error(
+    workload: Workload, measured: Measured, reconstruction: Reconstruction, noise: Noise
+) -> float:
+    """``Σ_i c_i·‖B_i‖²·Δ²`` with the importance c_i of each query, 1 where none is declared."""
+    squared_norm = reconstruction.squared_norm
+    if workload.importance is not None:
+        squared_norm = float(np.dot(workload.importance, reconstruction.row_squared_norms))
+    return float(squared_norm * (measured.sensitivity_for(noise) / 2.0**measured.bits) ** 2)
+
+
+def accuracy_of(  # noqa: PLR0913, PLR0917 - what it follows from
+    workload: Workload,
+    measured: Measured,
+    reconstruction: Reconstruction,
+    privacy: Privacy,
+    least_total: float = 0.0,
+    unit: PrivacyUnit | None = None,
+) -> Accuracy:
+    """Errors and intervals of what a strategy would release, for the unit of the domain."""
+    domain = workload.domain
+    if unit is None:
+        unit = PrivacyUnit() if domain is None else domain.unit
+    bits = 0 if domain is None else domain.record_bits
+    law = law_of(measured, privacy, unit.factor << bits)
+    step = 2.0 ** -(measured.bits + bits)
+    return Accuracy(reconstruction, law, step, privacy, unit, least_total)
+
+
+def column_errors(
+    columns: StatementColumns, measured: Measured, reconstruction: Reconstruction, noise: Noise
+) -> Floats:
+    """The mean of ``‖B‖²·Δ²`` over the queries of each column."""
+    scale = measured.sensitivity_for(noise) / 2.0**measured.bits
+    return columns.means(reconstruction.row_squared_norms * scale**2)
+
+
+@dataclass(frozen=True, eq=False)
+class Goals:
+    """What a search minimises, as squared ratios of errors.
+
+    Parameters
+    ----------
+    objective
+        ``"balanced"``, ``"worst"`` or ``"within"``.
+    workload
+        The batch with its own importances.
+    columns
+        The columns of its linear queries.
+    shares
+        G, goals × columns.
+    exact_squares
+        Squared ratios of a rounded strategy, where they do not follow from mean errors alone.
+    """
+
+    objective: Objective
+    workload: Workload
+    columns: StatementColumns
+    shares: sp.csr_array
+    exact_squares: Calibrate | None = None
+
+    @property
+    def even(self) -> Floats:
+        """Equal weights of all goals."""
+        return np.ones(self.shares.shape[0])
+
+    def squares(self, means: Floats) -> Floats:
+        """The squared ratio of each goal, from the mean error of each column."""
+        return np.asarray(self.shares @ means)
+
+    def squares_of(
+        self, measured: Measured, reconstruction: Reconstruction, noise: Noise
+    ) -> Floats:
+        """The squared ratio of each goal for a rounded strategy."""
+        if self.exact_squares is not None:
+            return self.exact_squares(measured, reconstruction, noise)
+        return self.squares(column_errors(self.columns, measured, reconstruction, noise))
+
+    def scaled(self, rough: Floats, exact: Floats) -> Goals:
+        """The goals whose squared ratios are ``exact`` where those of these goals are ``rough``."""
+        factors = np.divide(exact, rough, out=np.ones(len(rough)), where=(rough > 0) & (exact > 0))
+        return replace(self, shares=sp.csr_array(sp.diags_array(factors) @ self.shares))
+
+    @property
+    def own_importance(self) -> Floats | None:
+        """The importances that multiply the weights of an objective."""
+        return None if self.objective == "within" else self.workload.importance
+
+    def column_weights(self, emphasis: Floats) -> Floats:
+        """The weight of the queries of each column, the largest being 1."""
+        weights = np.asarray(self.shares.T @ emphasis) / self.columns.sizes
+        weights[weights == 0] = UNWANTED * weights[weights > 0].min()
+        return np.asarray(weights / weights.max())
+
+    def weighted(self, emphasis: Floats) -> Workload:
+        """The batch with the weights of its columns, times its own importances."""
+        weights, own = self.column_weights(emphasis)[self.columns.of_row], self.own_importance
+        return replace(self.workload, importance=weights if own is None else weights * own)
+
+    def score(self, squares: Floats) -> tuple[float, float]:
+        """What is minimised: the largest squared ratio, or what of it is above 1; then the mean."""
+        most, mean = float(squares.max()), float(squares.mean())
+        return (max(most, ENOUGH), mean) if self.objective == "balanced" else (most, mean)
+
+    def raised(self, emphasis: Floats, squares: Floats) -> Floats | None:
+        """Other weights, by which the largest ratios fall; None where none need to."""
+        most = float(squares.max())
+        if self.objective != "balanced":
+            # No strategy has a smaller mean by these weights, so none has a smaller maximum.
+            if most <= EQUAL * float(emphasis @ squares) / float(emphasis.sum()):
+                return None
+            raised = emphasis * (squares / most) ** STEP
+            return np.asarray(np.maximum(raised / raised.max(), LEAST_EMPHASIS))
+        # A statement that its author has made less important may be above 1.
+        if self.workload.importance is not None or most <= ENOUGH:
+            return None
+        above = np.maximum(squares / SETTLED, 1.0)
+        return np.asarray(emphasis * np.where(squares > SETTLED, above ** (2 * STEP), 1.0))

@@ -1,0 +1,194 @@
+r"""Symmetric hulls of points: their facets, the error of their noise, and points that lower it.
+
+For K = conv(±points) with simplicial facets F, vertex matrices V_F and d_F = |det V_F|, noise of
+density ∝ exp(−‖z‖_K) has
+
+    E|z|² = Σ_F d_F·q_F / Σ_F d_F,   q_F = Σ_i |v_i|² + |Σ_i v_i|².
+
+Points that are free to move may lower it below that of the hull of the columns alone, which every
+K must contain. All in float64: the body that results is verified elsewhere, in exact integers.
+
+See ``docs/explanation/shaped-noise.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg as la
+from scipy.spatial import ConvexHull, QhullError
+
+from lrm.errors import StopSolver, WorkloadError
+from lrm.planning.solvers import settings
+from lrm.privacy.bodies.facets import Facets
+from lrm.privacy.bodies.gauges import minimise
+from lrm.privacy.bodies.sampling import Ellipsoid, Sample
+from lrm.queries.maps.linear import Floats, Integers
+
+FLAT = 1e-10
+"""Facets whose determinant is a smaller share of the largest are left out."""
+
+VERTEX_BITS = 24
+"""Binary digits of the largest coordinate of a vertex."""
+
+MARGINS = (2e-5, 2e-4, 2e-3)
+"""How far vertices are moved outwards: the first for which facets are simplices and hold all."""
+
+
+def list_facets(points: Floats) -> Integers | None:
+    """The facets of conv(±points), one of each pair ±F; None where they cannot be listed.
+
+    A facet is a row of numbers: i + 1 for the point i, −(i + 1) for its negative.
+
+    >>> len(list_facets(np.eye(3)))
+    4
+    """
+    try:
+        hull = ConvexHull(np.vstack([points, -points]), qhull_options="Q0 Pp")
+    except (QhullError, ValueError):
+        return None
+    n = len(points)
+    facets = hull.simplices.astype(np.int64)
+    facets = np.where(facets < n, facets + 1, n - 1 - facets)
+    facets = np.take_along_axis(facets, np.argsort(np.abs(facets), axis=1), axis=1)
+    return np.unique(facets * np.sign(facets[:, :1]), axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Hull:
+    """A symmetric hull of points, one per row, with its facets as `list_facets` returns them.
+
+    ``error`` is half of E|z|² of its noise.
+    """
+
+    points: Floats
+    facets: Integers
+    error: float
+    volume: float
+
+    @classmethod
+    def of(cls, points: Floats) -> Hull | None:
+        """The hull of ±points; None where its facets cannot be listed."""
+        facets = list_facets(points)
+        if facets is None:
+            return None
+        corners = points[np.abs(facets) - 1] * np.sign(facets)[:, :, None]
+        dets = np.abs(np.linalg.det(corners))
+        some = dets > FLAT * dets.max()
+        if not some.any():
+            return None
+        corners, dets, facets = corners[some], dets[some], facets[some]
+        total = float(dets.sum())
+        sums = corners.sum(axis=1)
+        squares = (corners**2).sum(axis=(1, 2)) + (sums**2).sum(axis=1)
+        mean = float(dets @ squares) / total
+        k = points.shape[1]
+        volume = 2.0 * total / math.factorial(k)
+        return cls(points, facets, mean / 2.0, volume)
+
+
+def verified_body(points: Floats, margin: float) -> Facets | None:
+    """The body of points in the units of the integers, moved outwards and verified."""
+    rng = np.random.default_rng(0)
+    moved = points * (1 + margin * (1 + rng.random(len(points))))[:, None]
+    shift = max(0, math.ceil(math.log2(np.abs(moved).max())) - VERTEX_BITS)
+    vertices = np.rint(moved * 2.0**-shift)
+    # Facets are listed in coordinates in which the body is about as wide in all directions.
+    values, axes = la.eigh(vertices.T @ vertices)
+    if not values[0] > 0:
+        return None
+    facets = list_facets(vertices @ axes / np.sqrt(values))
+    if facets is None:
+        return None
+    used = np.unique(np.abs(facets)) - 1
+    number = np.zeros(len(vertices) + 1, dtype=np.int64)
+    number[used + 1] = np.arange(1, len(used) + 1)
+    try:
+        return Facets(
+            vertices[used].astype(np.int64), np.sign(facets) * number[np.abs(facets)], shift
+        )
+    except WorkloadError:
+        return None
+
+
+def short_points(sample: Sample, count: int) -> Floats:
+    """Points to begin with: directions in which the hull is short, made as long as is usual.
+
+    What a point adds to a body lowers the error if its mean |u|² is below that of the body.
+    """
+    lengths = np.linalg.norm(sample.directions, axis=1)
+    usual = math.sqrt(float(sample.weights @ lengths**2))
+    frame = la.cholesky(sample.second_moment, lower=True)
+    white = la.solve_triangular(frame, sample.directions.T, lower=True).T
+    white /= np.linalg.norm(white, axis=1)[:, None]
+    indices: list[int] = []
+    for i in np.argsort(lengths).tolist():
+        if np.all(np.abs(white[indices] @ white[i]) < settings.FREE_APART):
+            indices.append(i)
+        if len(indices) == count:
+            break
+    longer = np.maximum(usual / lengths[indices], 1.02)
+    return np.asarray(sample.directions[indices] * longer[:, None])
+
+
+def lower_error(  # noqa: PLR0913, PLR0917 - a problem, its start and its size
+    columns: Floats,
+    points: Floats,
+    moment: Floats,
+    rounds: int,
+    count: int,
+    on_round: Callable[[float], None],
+) -> Floats:
+    """Move free points by gradients over random directions: for hulls of any dimension.
+
+    If x are directions of an ellipsoid and r = 1/‖x‖_K, then ``E|z|² = k(k+1)·Σ r^(k+2)·|x|² /
+    Σ r^k`` over them, and ``∂r/∂v_i = r²·λ_i·h`` with λ and h of the linear program of ‖x‖_K. Every
+    round has directions of its own, of an ellipsoid that follows the covariance of K; its step
+    has the size of the mean gradient beside that of its mean square (Adam), and the
+    result is the mean of the last points.
+
+    K must contain the ``columns``; ``points`` are the free ones to begin with, one per row, and
+    ``moment`` is about the covariance of noise of their hull. ``count`` is the directions of a
+    round. ``on_round`` is called with an estimate of the error, and may raise ``StopSolver`` to end
+    with what there is.
+    """
+    k, fixed = columns.shape[1], len(columns)
+    rng = np.random.default_rng(0)
+    size = settings.FREE_STEP * math.sqrt(float((points**2).mean()))
+    momentum, squares = settings.FREE_MOMENTUM, settings.FREE_SQUARES
+    mean, square = np.zeros_like(points), np.zeros((len(points), 1))
+    averaged, first = points, round((1.0 - settings.FREE_AVERAGED) * rounds)
+    for step in range(1, rounds + 1):
+        generators = np.vstack([columns, points])
+        directions = Ellipsoid(la.cholesky(moment, lower=True)).draw(count, rng)
+        bases = minimise(generators, directions)
+        logarithms = -k * np.log(bases.norms)
+        weights = np.exp(logarithms - logarithms.max())
+        weights /= weights.sum()
+        lengths = (directions**2).sum(axis=1) / bases.norms**2
+        error = k * (k + 1) / 2 * float(weights @ lengths)
+        slopes = k * (k + 1) / 2 * weights * ((k + 2) * lengths - k * float(weights @ lengths))
+        shares = (slopes / bases.norms)[:, None] * bases.weights * bases.signs
+        gradient = np.zeros_like(generators)
+        np.add.at(gradient, bases.members, shares[:, :, None] * bases.planes[:, None, :])
+        slope = gradient[fixed:]
+        mean = momentum * mean + (1.0 - momentum) * slope
+        square = squares * square + (1.0 - squares) * (slope**2).sum(axis=1, keepdims=True)
+        typical = np.sqrt(square / (1.0 - squares**step)) + 1e-300
+        rate = size * math.sqrt(1.0 - step / (rounds + 1)) / (1.0 - momentum**step)
+        points = points - rate * mean / typical
+        averaged = points if step <= first else averaged + (points - averaged) / (step - first)
+        if 4 * k < 1.0 / float(weights @ weights):
+            corners = (
+                generators[bases.members] * (bases.signs * np.sqrt(weights)[:, None])[..., None]
+            )
+            flat, sums = corners.reshape(-1, k), corners.sum(axis=1)
+            moment = 0.8 * moment + 0.2 * (flat.T @ flat + sums.T @ sums)
+        try:
+            on_round(error)
+        except StopSolver:
+            break
+    return averaged

@@ -1,0 +1,271 @@
+"""Bases and weights together: starts from each attribute's own problem, then joint descent.
+
+See ``docs/explanation/products.md``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.optimize import Bounds, minimize
+
+from lrm.clock import UNLIMITED, Clock, Step, work_of
+from lrm.errors import StopSolver
+from lrm.planning.design.products.basis import Basis, identity_basis
+from lrm.planning.design.products.marginals import LEAST_LOG, Point, SetWeights
+from lrm.planning.design.products.quadratic import DENSE_VALUES, PairGram, Quadratic
+from lrm.planning.solvers import settings
+from lrm.planning.solvers.extra_rows import ExtraRows, optimise_extra_rows, round_work
+from lrm.planning.solvers.gram_operators import ChainGram, GramOperator
+from lrm.planning.solvers.products.weights import Family, joint_work
+from lrm.planning.solvers.sparse_rows import optimise_sparse_rows, stages
+from lrm.queries.maps.linear import Floats, Integers, LinearMap
+
+#: Largest entry of a row, relative to the identity: longer ones leave the error few digits.
+LONGEST = 1e3
+#: Factors of a few rows whose Grams are added up together.
+AT_ONCE = 512
+#: Entries of the rows of a long basis in all.
+LONG_ENTRIES = 1 << 22
+#: Entries of all bases up to which they are moved together with the weights.
+MOST_VARIABLES = 1 << 19
+
+
+@dataclass(frozen=True, eq=False)
+class MixedGram(GramOperator):
+    """A weighted sum of Grams over the values of one axis, or over blocks of these."""
+
+    shares: list[tuple[float, PairGram]]
+    block: int = 1
+
+    @cached_property
+    def _starts(self) -> Integers:
+        return np.arange(0, len(self.shares[0][1].squares), self.block)
+
+    @cached_property
+    def widths(self) -> Floats:  # type: ignore[override]
+        """Number of values of each block."""
+        return np.diff(self._starts, append=len(self.shares[0][1].squares)).astype(np.float64)
+
+    @cached_property
+    def energies(self) -> Floats:  # type: ignore[override]
+        """The diagonal."""
+        squares = np.asarray(sum(share * gram.squares for share, gram in self.shares))
+        return np.asarray(np.add.reduceat(squares, self._starts))
+
+    @cached_property
+    def _parts(self) -> tuple[list[ChainGram], list[tuple[float, PairGram]]]:
+        """Totals, tables, prefixes and ranges as chains over the blocks; the Grams of the rest."""
+        chains: dict[str, ChainGram] = {}
+        rest: list[tuple[float, PairGram]] = []
+        for share, gram in self.shares:
+            chain = _chain(gram.left, share) if gram.left is gram.right else None
+            if chain is None:
+                rest.append((share, gram))
+                continue
+            key = "all-ranges" if gram.left.kind == "all-ranges" else ""
+            if key in chains:  # of the same `left`
+                right, excess = chains[key].right + chain.right, chains[key].excess + chain.excess
+                chain = replace(chain, right=right, excess=excess)
+            chains[key] = chain
+        return [chain.coarser(self.block) for chain in chains.values()], rest
+
+    def times(self, columns: Floats) -> Floats:
+        chains, rest = self._parts
+        image = np.zeros_like(columns)
+        for chain in chains:
+            image += chain.times(columns)
+        if rest:
+            if self.block > 1:
+                columns = np.repeat(columns, self.widths.astype(np.int64), axis=0)
+            added = np.asarray(sum(share * gram.times(columns) for share, gram in rest))
+            image += added if self.block == 1 else np.add.reduceat(added, self._starts)
+        return image
+
+    def coarser(self, factor: int) -> MixedGram:
+        return MixedGram(self.shares, self.block * factor)
+
+    def root(self) -> Floats:
+        """A matrix W with ``WᵀW`` equal to the sum over single values."""
+        dense = np.zeros((self.cells, self.cells))
+        rows: list[Floats] = []  # of many single conditions, which are multiplied together
+        for share, gram in self.shares:
+            few = gram.left is gram.right and gram.left.kind == "dense"
+            if few and len(gram.left) < self.cells:
+                rows.append(np.sqrt(share) * gram.left.dense())
+                if len(rows) >= AT_ONCE:
+                    stacked = np.vstack(rows)
+                    dense += stacked.T @ stacked
+                    rows = []
+            else:
+                dense += share * gram.dense()
+        if rows:
+            stacked = np.vstack(rows)
+            dense += stacked.T @ stacked
+        values, vectors = np.linalg.eigh(dense)
+        nonzero = values > 1e-12 * values[-1]
+        return np.asarray(np.sqrt(values[nonzero])[:, None] * vectors[:, nonzero].T)
+
+
+def _chain(factor: LinearMap, share: float) -> ChainGram | None:
+    """``share·WᵀW`` of a factor that is known by a word, over single values."""
+    ones = np.ones(factor.shape[1])
+    if factor.kind == "identity":
+        return ChainGram(ones, ones, ones, 0.0 * ones, share * ones)
+    chain = factor.gram_chain()
+    return None if chain is None else ChainGram(ones, ones, chain[0], share * chain[1], 0.0 * ones)
+
+
+def own_basis(
+    point: Point, attribute: int, rng: np.random.Generator, rows: Sequence[int], clock: Clock
+) -> Basis:
+    """Optimise one attribute's basis for the mix of its Grams that counts in the error.
+
+    Returns the best of one descent from random rows for each number in ``rows``. The weights
+    of the mix are the derivatives of ``Σ_A v_A`` by each Gram's residual, so that a factor that
+    many terms ask for counts more.
+    """
+    quadratic = point.quadratic
+    slopes = np.ones(len(quadratic.index))
+    by_residual, _ = quadratic.pull_back(point.residual, point.total, slopes)
+    n = quadratic.sizes[attribute]
+    gram = MixedGram(
+        [
+            (max(by_residual[g], 0.0), quadratic.grams[g])
+            for g in quadratic.of_attribute(attribute)
+            if quadratic.tells[g]
+        ]
+    )
+
+    clock = clock.reporting(lambda _: Step("products", 0))  # the error is that of one attribute
+    if n > DENSE_VALUES:
+        return _long_basis(gram, rng, clock, brief=len(rows) == 1)
+    counts = [max(1, min(count, n // 2)) for count in rows]
+    tried = rows_of(gram, counts, rng, clock, tolerance=1e-5, max_rounds=400)
+    return Basis(min(tried, key=lambda candidate: candidate.error).rows)
+
+
+def rows_of(  # noqa: PLR0913 - each is a choice of the caller
+    gram: MixedGram,
+    counts: Iterable[int],
+    rng: np.random.Generator,
+    clock: Clock,
+    *,
+    tolerance: float,
+    max_rounds: int,
+) -> Iterator[ExtraRows[Floats]]:
+    """Yield extra rows for a Gram, one descent from random ones for each of some numbers."""
+    n, W = gram.cells, gram.root()
+    clock.spend(work_of(10.0 * n**3))
+    for count in counts:
+        yield optimise_extra_rows(
+            W,
+            0.5 * np.abs(rng.standard_normal((count, n))),
+            nonnegative=True,
+            tolerance=tolerance,
+            max_rounds=max_rounds,
+            clock=clock.costing(round_work(W, count)),
+        )
+        clock.tick(Step("products", 0))
+
+
+def _long_basis(gram: MixedGram, rng: np.random.Generator, clock: Clock, *, brief: bool) -> Basis:
+    """The basis of an attribute of thousands of values, through Grams that are not written out."""
+    n = gram.cells
+    rows = max(
+        1,
+        min(
+            settings.LONG_ROWS * math.isqrt(n),
+            LONG_ENTRIES // n,
+            settings.BRIEF_ROWS if brief else n,
+        ),
+    )
+    levels = stages(n, rows)
+    sparse_rows = optimise_sparse_rows(
+        gram,
+        rows,
+        levels[:1] if brief else levels,
+        rng=rng,
+        clock=clock.part(settings.JOINT_LONG_SECONDS),
+        name="products",
+    )
+    clock.check()
+    return Basis(np.minimum(sparse_rows.rows.toarray(), LONGEST))
+
+
+def descend_jointly(
+    quadratic: Quadratic,
+    family: Family,
+    bases: Sequence[Basis],
+    *,
+    clock: Clock = UNLIMITED,
+    max_rounds: int = 200,
+) -> tuple[Family, tuple[Basis, ...]]:
+    """Descend on the weights and on the extra rows of all bases at once, by L-BFGS-B.
+
+    When the clock ends, the best point so far is returned. Bases of thousands of values with
+    hundreds of rows stay as they are: the descent would hold 40 copies of them.
+    """
+    m = len(family.sets)
+    if sum(basis.extra_rows.size for basis in bases) > MOST_VARIABLES:
+        return family, tuple(bases)
+    free = [i for i, basis in enumerate(bases) if not basis.plain]
+    shapes = [bases[i].extra_rows.shape for i in free]
+    ends = np.cumsum([m, *[a * b for a, b in shapes]])
+    best: list[tuple[float, Floats]] = []
+    clock = clock.costing(joint_work(quadratic, m, bases))
+
+    def unpack(x: Floats) -> list[Basis]:
+        parts = np.split(x[m:], ends[1:-1] - m) if free else []
+        current = list(bases)
+        for i, part, shape in zip(free, parts, shapes, strict=True):
+            current[i] = Basis(np.maximum(part.reshape(shape), 0.0))
+        return current
+
+    def evaluate(x: Floats) -> tuple[float, Floats]:
+        logs = np.maximum(x[:m] - x[:m].max(), LEAST_LOG)
+        point = Point.at(quadratic, unpack(x))
+        value, by_logs, by_rows = SetWeights(point, family.sets).basis_gradients(np.exp(logs))
+        if not best or value < best[0][0]:
+            best[:] = [(value, x.copy())]
+        clock.tick(Step.of_log("products", value))
+        return value, np.concatenate([by_logs, *[by_rows[i].ravel() for i in free]])
+
+    rows = [np.minimum(bases[i].extra_rows, LONGEST).ravel() for i in free]
+    start = np.concatenate([np.log(family.weights), *rows])
+    # As arrays: pairs of 1.6 million rows' entries took a third of the time of a long attribute.
+    bounds = Bounds(
+        np.repeat([-np.inf, 0.0], [m, len(start) - m]),
+        np.repeat([np.inf, LONGEST], [m, len(start) - m]),
+    )
+    with contextlib.suppress(StopSolver):
+        minimize(
+            evaluate,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": max_rounds, "ftol": 1e-7, "gtol": 1e-9, "maxcor": 20},
+        )
+    value, x = best[0]
+    theta = np.exp(np.maximum(x[:m] - x[:m].max(), LEAST_LOG))
+    trimmed = _trim(unpack(x))
+    point = Point.at(quadratic, trimmed)
+    value = float(np.log(SetWeights(point, family.sets).error(theta / theta.sum())))
+    return Family(family.sets, theta / theta.sum(), value), tuple(trimmed)
+
+
+def _trim(bases: Sequence[Basis]) -> list[Basis]:
+    """Drop rows that vanished."""
+    trimmed = []
+    for basis in bases:
+        alive = basis.extra_rows.max(axis=1, initial=0.0) > 1e-3
+        trimmed.append(basis if alive.all() else Basis(basis.extra_rows[alive].copy()))
+        if basis.plain:
+            trimmed[-1] = identity_basis(basis.size)
+    return trimmed

@@ -1,0 +1,254 @@
+"""Mechanisms over products of attributes: the best known strategy, and the baselines.
+
+Nothing here lists cells, except for the search over small tables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from lrm.errors import UsageError, WorkloadError
+from lrm.planning.design.cells import CellMap
+from lrm.planning.design.products.basis import Basis, identity_basis
+from lrm.planning.design.products.marginals import Marginals, marginals_error
+from lrm.planning.design.products.probing import check_support
+from lrm.planning.design.products.quadratic import Quadratic
+from lrm.planning.design.products.residuals import GaussianGroups
+from lrm.planning.design.products.strategy import Group, ProductStrategy, axes_of
+from lrm.planning.design.products.subsets import masks_of
+from lrm.planning.solvers import settings
+from lrm.planning.solvers.products.bounds import ROUNDING, product_bound
+from lrm.planning.solvers.products.gaussian import optimise_gaussian_groups
+from lrm.planning.solvers.products.optimise import optimise_products
+from lrm.planning.solvers.race import Candidate
+from lrm.planning.solvers.settings import Effort
+from lrm.planning.strategies.base import Problem, ProductChoice, Search
+from lrm.queries.maps.linear import Floats, Integers
+from lrm.queries.maps.matrices import SparseMap
+from lrm.queries.maps.products.batch import ProductBatch
+from lrm.queries.maps.products.map import ProductMap
+from lrm.queries.maps.products.values import Reduction, merge_values
+from lrm.queries.workload import Workload
+from lrm.queries.workload.columns import statement_columns
+
+MOST_ENTRIES = 1 << 25
+"""Inner nodes × values of a tree that is written out (256 MB)."""
+
+
+def _batch(problem: Problem) -> ProductBatch:
+    if problem.products is None:
+        raise UsageError("marginals are measured for batches over several attributes; choose best")
+    check_support(problem.products)
+    if len(problem.products.idle_terms()) == problem.products.terms:
+        raise WorkloadError(
+            "no query of this batch counts any cell: every condition selects no declared value; "
+            "ask for at least one that does"
+        )
+    return problem.products
+
+
+def best_products(problem: Problem, search: Search, *, effort: Effort = "normal") -> ProductChoice:
+    """The best known strategy over products: weighted marginals, or residuals for Gaussian noise.
+
+    `bounded` states how far it may be from the best of all.
+    """
+    batch, terms = _batch(problem), _terms_of_statements(problem)
+    if search.noise == "gaussian":
+        residuals = optimise_gaussian_groups(batch, clock=search.clock, statements=terms)
+        return _searched("best", residuals, search, effort)
+    several = effort == "normal" and len(problem.workload.statements) > 1
+    seconds = settings.STATEMENTS_SECONDS if several else settings.EFFORT_SECONDS[effort]
+    clock = search.clock.part(seconds)
+    strategy = optimise_products(
+        batch, effort=effort, seed=search.seed, clock=clock, statements=terms
+    )
+    return _searched("best", strategy, search, effort)
+
+
+def _searched(
+    mechanism: str, strategy: ProductStrategy | GaussianGroups, search: Search, effort: Effort
+) -> ProductChoice:
+    candidate = Candidate(strategy.name, strategy.error, 0)
+    record = search.record(strategy.name, [candidate], effort)
+    return ProductChoice(mechanism, strategy, record=record)
+
+
+def _terms_of_statements(problem: Problem) -> list[frozenset[int]]:
+    """The terms of each statement that are of none before it; [] where there are not several."""
+    workload, queries, batch = problem.workload, problem.workload.products, problem.products
+    if queries is None or batch is None or len(workload.statements) < 2:
+        return []
+    if queries.batch.terms != batch.terms:  # importances have split them
+        return []
+    columns = statement_columns(workload)
+    of_term = columns.of_row[[members.start for _, members in queries.term_slices()]]
+    left, groups = set(range(batch.terms)), []
+    idle = set(batch.idle_terms().tolist())  # alone they would be a group without measurements
+    for members in columns.statements:
+        terms = left.intersection(np.flatnonzero(np.isin(of_term, members)).tolist())
+        if terms - idle:
+            left -= terms
+            groups.append(frozenset(terms))
+    return [groups[0] | left, *groups[1:]] if groups else []
+
+
+def bounded(choice: ProductChoice, problem: Problem) -> ProductChoice:
+    """A choice with a number that no strategy for the weighted terms of a batch is below."""
+    proven = choice.found.bound * (1.0 - ROUNDING)
+    return replace(choice, least_error=proven or product_bound(_batch(problem)))
+
+
+def reweighed(choice: ProductChoice, found: ProductStrategy | GaussianGroups) -> ProductChoice:
+    """A choice with what was found for other importances."""
+    record = choice.record and replace(
+        choice.record, candidates=(Candidate(choice.record.winner, found.error, 0),)
+    )
+    return replace(choice, found=found, record=record)
+
+
+def _group(batch: ProductBatch, terms: Integers, basis: Callable[[int], Basis]) -> Group:
+    """Some terms by one product of one basis for each merged attribute."""
+    reduced = merge_values(batch.take(terms))
+    sizes = reduced.batch.sizes
+    every = masks_of(np.ones((1, len(sizes)), dtype=bool))
+    marginals = Marginals(every, np.ones(1), tuple(basis(n) for n in sizes))
+    error = marginals_error(Quadratic(reduced.batch), marginals)
+    return Group(terms, axes_of(reduced.labels), marginals, error)
+
+
+def _whole(
+    problem: Problem, mechanism: str, basis: Callable[[int], Basis], **facts: Any
+) -> ProductChoice:
+    batch = _batch(problem)
+    group = _group(batch, np.arange(batch.terms), basis)
+    return ProductChoice(mechanism, ProductStrategy((group,), group.error), facts=facts)
+
+
+def noise_on_data(problem: Problem, search: Search) -> ProductChoice:
+    """Measure every combination of merged values."""
+    _only_laplace(search, "noise-on-data")
+    return _whole(problem, "noise-on-data", identity_basis)
+
+
+def wavelet(problem: Problem, search: Search) -> ProductChoice:
+    """A Haar wavelet on every attribute, multiplied."""
+    del problem, search
+    raise UsageError(
+        "the wavelet mechanism measures signed differences, for which there is no integer form "
+        "over products of attributes; the hierarchical one has the same row space"
+    )
+
+
+def hierarchical(problem: Problem, search: Search, *, fanout: int = 2) -> ProductChoice:
+    """A tree of totals on every attribute, multiplied."""
+    _only_laplace(search, "hierarchical")
+    if fanout < 2:
+        raise UsageError(f"fanout must be at least 2, not {fanout}")
+    return _whole(problem, "hierarchical", lambda n: tree_basis(n, fanout), fanout=fanout)
+
+
+def noise_on_results(problem: Problem, search: Search) -> ProductChoice:
+    """Measure every query itself: one group for each table, answered from itself alone."""
+    _only_laplace(search, "noise-on-results")
+    batch = _batch(problem)
+    plain = all(
+        factor.kind in {"total", "identity"} for choices in batch.factors for factor in choices
+    )
+    if not (plain and batch.simple):
+        raise UsageError(
+            "noise on results is measured for tables and totals over products of attributes; this "
+            "batch has other queries"
+        )
+    terms = np.arange(batch.terms)
+    groups = tuple(
+        replace(_group(batch, terms[[term]], identity_basis), weight=1.0 / batch.terms)
+        for term in terms
+    )
+    error = sum(group.error for group in groups) * batch.terms**2
+    return ProductChoice("noise-on-results", ProductStrategy(groups, error))
+
+
+def marginals(problem: Problem, search: Search, *, effort: Effort = "normal") -> ProductChoice:
+    """Weighted marginals over identities: the classical choice."""
+    _only_laplace(search, "marginals")
+    strategy = optimise_products(
+        _batch(problem),
+        effort=effort,
+        seed=search.seed,
+        clock=search.clock,
+        classical=True,
+    )
+    return _searched("marginals", strategy, search, effort)
+
+
+def _only_laplace(search: Search, name: str) -> None:
+    if search.noise != "laplace":
+        raise UsageError(
+            f"{name} over products of attributes is offered with Laplace noise; choose best"
+        )
+
+
+def flat_problem(problem: Problem) -> tuple[Problem, Reduction]:
+    """The batch over the list of its merged cells."""
+    batch = _batch(problem)
+    reduced = merge_values(batch)
+    plain = ProductMap(replace(reduced.batch, weights=np.ones(batch.terms)))
+    importance = np.repeat(batch.weights**2, batch.term_queries)
+    return Problem(Workload(SparseMap(plain.sparse()), importance=importance)), reduced
+
+
+def lift(cells: CellMap, reduction: Reduction) -> CellMap:
+    """How all cells of a product become what a strategy for its merged cells measures."""
+    number = np.zeros((1,), dtype=np.int64)
+    counted = np.ones((1,), dtype=bool)
+    for marks, size in zip(reduction.labels, reduction.batch.sizes, strict=True):
+        number = (number[:, None] * size + np.maximum(marks, 0)).reshape(-1)
+        counted = (counted[:, None] & (marks >= 0)).reshape(-1)
+    factor = np.where(counted, cells.factor[number], 0)
+    return CellMap(cells.merged_size, cells.index[number], factor)
+
+
+def on_representatives(rows: Floats, flat: Problem) -> Floats:
+    """A strategy over merged cells, kept at one cell of each class that queries distinguish."""
+    merged = rows[:, flat.merged.representatives]
+    return np.asarray(merged[np.any(merged != 0, axis=1)])
+
+
+def merged_rows(choice: ProductChoice, reduction: Reduction) -> Floats:
+    """What a small strategy measures, over the merged cells of its whole batch."""
+    strategy = choice.found
+    assert isinstance(strategy, ProductStrategy)  # noqa: S101 - marginals, for Laplace noise
+    firsts = [
+        np.array([int(np.flatnonzero(marks == value)[0]) for value in range(size)])
+        for marks, size in zip(reduction.labels, reduction.batch.sizes, strict=True)
+    ]
+    sizes = [len(marks) for marks in reduction.labels]
+    cells = np.zeros(1, dtype=np.int64)
+    for first, size in zip(firsts, sizes, strict=True):
+        cells = (cells[:, None] * size + first).reshape(-1)
+    return np.asarray(strategy.dense(sizes)[:, cells])
+
+
+def tree_basis(n: int, branching: int) -> Basis:
+    """The leaves of a tree and the totals of all its inner nodes."""
+    nodes, blocks = 0, n
+    while blocks > 1:
+        blocks = math.ceil(blocks / branching)
+        nodes += blocks
+    if nodes * n > MOST_ENTRIES:
+        raise UsageError(
+            f"a tree over an attribute of {n:,} values has {nodes:,} inner nodes, and at most "
+            f"{MOST_ENTRIES:,} of nodes × values can be held; choose a larger fanout, or best"
+        )
+    rows, width = [], branching
+    while width < n * branching and n > 1:
+        block = np.zeros((math.ceil(n / width), n))
+        block[np.arange(n) // width, np.arange(n)] = 1.0
+        rows.append(block)
+        width *= branching
+    return Basis(np.vstack(rows) if rows else np.zeros((0, n)))

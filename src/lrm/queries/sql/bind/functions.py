@@ -1,0 +1,448 @@
+"""Scalar functions of sqlglot → expressions, by allow-list.
+
+To add a function, add one entry: to `_CALLS` (written ``NAME(…)``, its arguments known by name), to
+`_WRITTEN` (sqlglot writes it in DuckDB's SQL), or to `_NAMED` (sqlglot does not know it, DuckDB
+does). An argument that an entry does not name is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import sqlglot
+from sqlglot import exp
+
+from lrm.queries.sql import expr as ir
+from lrm.queries.sql.bind.aggregates import aggregate
+from lrm.queries.sql.bind.conversions import as_text, cast, converted, pieces_call
+from lrm.queries.sql.bind.scope import folded, only, place, refuse_node
+from lrm.queries.sql.expr import Expr
+from lrm.queries.sql.refusals import EXPRESSIONS, refuse
+from lrm.queries.sql.statistics import STATISTICS
+
+if TYPE_CHECKING:
+    from lrm.queries.sql.bind import Binder
+
+_MOST_BUCKETS = 1000
+
+_CALLS: dict[type[exp.Expr], tuple[str, tuple[str, ...], tuple[str, ...]]] = {
+    exp.Abs: ("ABS", ("this",), ()),
+    exp.Ceil: ("CEIL", ("this",), ()),
+    exp.Floor: ("FLOOR", ("this",), ()),
+    exp.Round: ("ROUND", ("this", "decimals"), ("casts_non_integer_decimals",)),
+    exp.Sign: ("SIGN", ("this",), ()),
+    exp.Sqrt: ("SQRT", ("this",), ()),
+    exp.Ln: ("LN", ("this",), ()),
+    exp.Exp: ("EXP", ("this",), ()),
+    exp.Pow: ("POWER", ("this", "expression"), ()),
+    exp.Coalesce: ("COALESCE", ("this", "expressions"), ("is_nvl", "is_null")),
+    exp.Nullif: ("NULLIF", ("this", "expression"), ()),
+    exp.Repeat: ("REPEAT", ("this", "times"), ()),
+    exp.ConcatWs: ("CONCAT_WS", ("expressions",), ("safe", "coalesce", "flatten")),
+    # CASE may compare it with 1, to label the rows of totals.
+    exp.Grouping: ("GROUPING", ("expressions",), ()),
+    exp.Replace: ("REPLACE", ("this", "expression", "replacement"), ()),
+    exp.RegexpReplace: (
+        "REGEXP_REPLACE",
+        ("this", "expression", "replacement", "modifiers"),
+        ("single_replace",),
+    ),
+}
+"""Functions by their names, with their arguments in order, and settings that change nothing."""
+
+_WRITTEN: frozenset[type[exp.Expr]] = frozenset(
+    {
+        *(exp.Upper, exp.Lower, exp.Length, exp.Trim, exp.Left, exp.Right, exp.Substring),
+        *(exp.Reverse, exp.Contains, exp.StartsWith, exp.EndsWith, exp.StrPosition),
+        *(exp.RegexpLike, exp.RegexpExtract, exp.SplitPart, exp.Ascii, exp.Initcap),
+        *(exp.Log, exp.Trunc, exp.IsNan),
+        *(exp.DateAdd, exp.DateSub, exp.DateFromParts, exp.TimeToStr, exp.Date, exp.AddMonths),
+        *(exp.Year, exp.Month, exp.Day, exp.Quarter, exp.DayOfWeekIso),
+        *(exp.DayOfYear, exp.DayOfMonth, exp.WeekOfYear, exp.Dayname, exp.Monthname, exp.LastDay),
+        *(exp.TimestampTrunc, exp.Interval, exp.TsOrDsAdd),
+    }
+)
+"""Functions that sqlglot writes in DuckDB's SQL."""
+
+_NAMED = frozenset(
+    {
+        *("date_part", "datepart", "weekday", "dayofmonth", "weekofyear", "date_diff"),
+        *("yearweek", "century", "decade", "prefix", "suffix", "strlen", "even", "gcd", "printf"),
+        *("like_escape", "ilike_escape"),
+    }
+)
+"""Functions that DuckDB has and sqlglot does not know."""
+
+_INSIDE: frozenset[type[exp.Expr]] = frozenset(
+    {exp.Literal, exp.Var, exp.DataType, exp.Boolean, exp.WeekStart}
+)
+"""What stands within the text of a function that sqlglot writes."""
+
+_FUNCTION = re.compile(r"[A-Z_]+\([^()]*\)")
+_DAY_FORMAT = re.compile(r"([^%]|%[YymdbBaAjuwUWVG%]|%-[mdj])*")
+_PARTS = frozenset(
+    {
+        *("year", "month", "day", "quarter", "week", "dow", "dayofweek", "isodow", "weekday"),
+        *("doy", "dayofyear", "isoyear", "decade", "century", "millennium", "years", "months"),
+        *("days", "quarters", "weeks", "yearweek", "week(monday)"),
+    }
+)
+_UNITS = {"mm": "month", "mon": "month", "yy": "year", "yyyy": "year", "q": "quarter"}
+_WEEKS = {"isoweek": "week", "iso_week": "week", "isowk": "week", "weekiso": "week"}
+_WEEKDAYS = frozenset({"dow", "dayofweek", "weekday", "dw"})
+
+FROM_ONE = frozenset({"bigquery", "mysql", "spark", "tsql"})
+"""Dialects that count days of the week from 1 on Sunday; the others count from 0."""
+
+NULL_EXTREMES = frozenset({"bigquery", "mysql", "snowflake"})
+"""Dialects in which GREATEST and LEAST are NULL where one argument is."""
+
+DAY_TRUNCATIONS = frozenset({"bigquery", "snowflake", "tsql"})
+"""Dialects in which the beginning of a month is a day, rather than a point in time."""
+
+SUNDAY_WEEKS = frozenset({"bigquery", "mysql", "tsql"})
+"""Dialects whose weeks begin on Sunday, unless they are ISO weeks."""
+
+
+@cache
+def _generator() -> sqlglot.Generator:
+    return sqlglot.Dialect.get_or_raise("duckdb").generator(comments=False)
+
+
+def _args(bind: Binder, node: exp.Expr, keys: tuple[str, ...]) -> tuple[Expr, ...]:
+    expressions: list[Expr] = []
+    for key in keys:
+        value = node.args.get(key)
+        if isinstance(value, list):
+            expressions += map(bind.expr, value)
+        elif value is not None:
+            expressions.append(bind.expr(value))
+    return tuple(expressions)
+
+
+def _call(bind: Binder, node: exp.Expr) -> Expr:
+    name, keys, ignored = _CALLS[type(node)]
+    only(node, *keys, *ignored)
+    args = _args(bind, node, keys)
+    return ir.Call(name, args, at=bind.at(node, *args))
+
+
+def _written(bind: Binder, node: exp.Expr) -> Expr:
+    """A function as sqlglot writes it, around its arguments."""
+    _check(node)
+    args: list[Expr] = []
+
+    def held(value: Any) -> Any:
+        if isinstance(value, list):
+            return [held(element) for element in value]
+        if not isinstance(value, exp.Expr) or type(value) in _INSIDE:
+            return value
+        args.append(bind.expr(value))
+        return exp.column(f"\x00{len(args) - 1}\x00")
+
+    copy = type(node)(**{key: held(value) for key, value in node.args.items()})
+    text = str(_generator().generate(copy, copy=True))
+    if _FUNCTION.fullmatch(text) is None:  # day + INTERVAL …, CASE … END
+        text = f"({text})"
+    name = node.name if type(node) is exp.Anonymous else node.key
+    return pieces_call(name.upper(), text, args, bind.at(node, *args))
+
+
+def _check(node: exp.Expr) -> None:
+    kind = type(node)
+    if kind is exp.TimeToStr:
+        form = node.this if type(node.this) is exp.Literal else node.args["format"]
+        if type(form) is not exp.Literal or _DAY_FORMAT.fullmatch(form.name) is None:
+            advice = "format year, month, week and day: '%Y-%m-%d'"
+            raise refuse("function", node.sql(dialect="duckdb"), advice, at=place(node))
+    if kind is exp.Log and node.args.get("expression") is not None:
+        advice = "write LOG(x) for base 10, or LN(x)"
+        raise refuse("function", node.sql(dialect="duckdb"), advice, at=place(node))
+    for value in node.args.values():
+        if type(value) is exp.Var:
+            _check_part(node, value.name)
+
+
+def _check_part(node: exp.Expr, name: str) -> None:
+    # The hour of a column declared as dates is not known: its day is.
+    if folded(name) not in _PARTS:
+        advice = "write year, quarter, month, week, day or dow"
+        raise refuse("function", f"the part {name!r} of a date", advice, at=place(node))
+
+
+def _check_week(
+    bind: Binder, node: exp.Expr, unit: str, more: frozenset[str] = frozenset()
+) -> None:
+    if folded(unit).removesuffix("s") in {"week", "yearweek"}:
+        if bind.scope.dialect not in SUNDAY_WEEKS | more:
+            return
+        construct = f"a week that begins on Sunday, as {bind.scope.dialect} counts them,"
+        raise refuse(
+            "function", construct, "use the ISO week, or weeks from Monday", at=place(node)
+        )
+
+
+def _concat(bind: Binder, node: exp.Expr) -> Expr:
+    """``CONCAT(a, b)``, which leaves NULL out or, in some dialects, is NULL like ``a || b``."""
+    only(node, "expressions", "safe", "coalesce")
+    args = _args(bind, node, ("expressions",))
+    if node.args.get("coalesce") or len(args) < 2:
+        return ir.Call("CONCAT", args, at=bind.at(node, *args))
+    concatenation = args[0]
+    for operand in args[1:]:
+        concatenation = ir.Binary("||", concatenation, operand, at=bind.at(node, *args))
+    return concatenation
+
+
+def _extreme(bind: Binder, node: exp.Expr) -> Expr:
+    """``GREATEST(a, b)``, which leaves NULL out or, in some dialects, is NULL where one is."""
+    only(node, "this", "expressions", "ignore_nulls")
+    args = _args(bind, node, ("this", "expressions"))
+    at = bind.at(node, *args)
+    extreme = ir.Call("GREATEST" if type(node) is exp.Greatest else "LEAST", args, at=at)
+    if bind.scope.dialect not in NULL_EXTREMES:
+        return extreme
+    some = ir.Or(tuple(ir.IsNull(operand, at=operand.at) for operand in args), at=at)
+    return ir.Case((some,), (ir.Null(),), extreme, at=at)
+
+
+def _weekday(bind: Binder, node: exp.Expr) -> Expr:
+    weekday = _written(bind, node)
+    return _plus(weekday, 1) if bind.scope.dialect in FROM_ONE else weekday
+
+
+def _plus(node: Expr, number: int) -> Expr:
+    return ir.Binary("+", node, ir.Number(str(number)), at=node.at)
+
+
+def _week(bind: Binder, node: exp.Expr) -> Expr:
+    only(node, "this")
+    _check_week(bind, node, "week")
+    return _written(bind, node)
+
+
+def _extract(bind: Binder, node: exp.Expr) -> Expr:
+    only(node, "this", "expression")
+    part = folded(node.this.name)
+    _check_week(bind, node, part)
+    part = "dayofweek" if part == "dw" else _WEEKS.get(part, part)
+    extract_call = _written(
+        bind, exp.Extract(this=exp.var(part.upper()), expression=node.expression)
+    )
+    return (
+        _plus(extract_call, 1)
+        if part in _WEEKDAYS and bind.scope.dialect in FROM_ONE
+        else extract_call
+    )
+
+
+def _truncated(bind: Binder, node: exp.Expr) -> Expr:
+    """``DATE_TRUNC``, whose unit some dialects spell otherwise."""
+    unit = node.args["unit"]
+    if type(unit) in {exp.Literal, exp.Var}:
+        name = _UNITS.get(folded(unit.name), folded(unit.name))
+        name = _WEEKS.get(name, name)
+        if bind.scope.dialect == "tsql":
+            _check_week(bind, node, name)
+        _check_part(node, name)
+        unit = exp.var(name.upper())
+    truncated = _written(bind, type(node)(this=node.this, unit=unit))
+    is_day = bind.scope.dialect in DAY_TRUNCATIONS
+    return ir.Cast(truncated, "DATE", at=truncated.at) if is_day else truncated
+
+
+def _difference(bind: Binder, node: exp.Expr) -> Expr:
+    """``DATE_DIFF('month', a, b)``: how many months begin between two days."""
+    only(node, "this", "expression", "unit", "date_part_boundary", "big_int")
+    unit = node.args.get("unit")
+    if type(unit) is exp.WeekStart:  # of BigQuery
+        name = {"monday": "week"}.get(folded(unit.this.name), "")
+        if not name:
+            _check_week(bind, node, "week")
+    else:
+        name = "day" if unit is None else folded(unit.name)
+        _check_week(bind, node, name, frozenset({"redshift"}))
+    _check_part(node, name)
+    first, last = (_as_day(bind.expr(day_node)) for day_node in (node.expression, node.this))
+    pieces = (f"DATE_DIFF('{name}', ", ", ", ")")
+    return ir.Call("DATE_DIFF", (first, last), pieces, at=bind.at(node, first, last))
+
+
+def _as_day(node: Expr) -> Expr:
+    """A day that a dialect casts to a timestamp."""
+    cast = isinstance(node, ir.Cast) and node.to == "TIMESTAMP"
+    return ir.Cast(node.children[0], "DATE", at=node.at) if cast else node
+
+
+def _elapsed(bind: Binder, node: exp.Expr) -> Expr:
+    """``TIMESTAMPDIFF(month, a, b)`` of MySQL: how many months have passed."""
+    only(node, "this", "expression", "unit")
+    name = "day" if node.args.get("unit") is None else folded(node.args["unit"].name)
+    _check_part(node, name)
+    first, last = (
+        ir.Cast(bind.expr(day_node), "DATE") for day_node in (node.expression, node.this)
+    )
+    pieces = (f"DATE_SUB('{name}', ", ", ", ")")
+    return ir.Call("DATE_SUB", (first, last), pieces, at=bind.at(node, first.this, last.this))
+
+
+def _as_date(bind: Binder, node: exp.Expr) -> Expr:
+    """What a dialect makes of a column or text that it takes for a date."""
+    only(node, "this", "safe", "default_date")
+    this = bind.expr(node.this)
+    kind = "DATE" if type(node) is exp.TsOrDsToDate else "TIMESTAMP"
+    return ir.Cast(this, kind, safe=bool(node.args.get("safe")), at=this.at)
+
+
+def _parsed_date(bind: Binder, node: exp.Expr) -> Expr:
+    if type(node.this) is not exp.Literal:
+        advice = "write it of a text, or have the owner of the table add a column of dates"
+        raise refuse("function", "PARSE_DATE() of a column", advice, at=place(node))
+    return _written(bind, node)
+
+
+def _pad(bind: Binder, node: exp.Expr) -> Expr:
+    only(node, "this", "expression", "fill_pattern", "is_left")
+    args = _args(bind, node, ("this", "expression", "fill_pattern"))
+    name = "LPAD" if node.args.get("is_left") else "RPAD"
+    return ir.Call(name, args, at=bind.at(node, *args))
+
+
+def _decoded(bind: Binder, node: exp.Expr) -> Expr:
+    """``DECODE(x, 1, 'a', 2, 'b', 'other')`` as CASE."""
+    this, *rest = map(bind.expr, node.expressions)
+    default = rest.pop() if len(rest) % 2 else None
+    conditions = [
+        ir.IsNull(this) if isinstance(value, ir.Null) else ir.Binary("=", this, value, at=value.at)
+        for value in rest[::2]
+    ]
+    return ir.Case(tuple(conditions), tuple(rest[1::2]), default, at=bind.at(node, this))
+
+
+def _picked(bind: Binder, node: exp.Expr) -> Expr:
+    """``ELT(x, 'a', 'b')`` and ``CHOOSE(x, 'a', 'b')`` as CASE."""
+    operands = node.expressions if node.this is None or isinstance(node.this, str) else []
+    this, *results = map(bind.expr, operands or [node.this, *node.expressions])
+    conditions = [
+        ir.Binary("=", this, ir.Number(str(number)), at=this.at)
+        for number in range(1, len(results) + 1)
+    ]
+    return ir.Case(tuple(conditions), tuple(results), at=bind.at(node, this))
+
+
+def _safe_division(bind: Binder, node: exp.Expr) -> Expr:
+    """``SAFE_DIVIDE(a, b)``, which is NULL where b is 0."""
+    only(node, "this", "expression")
+    left, right = bind.expr(node.this), bind.expr(node.expression)
+    divisor = ir.Call("NULLIF", (right, ir.Number("0")), at=right.at)
+    return ir.Binary("/", left, divisor, at=bind.at(node, left, right))
+
+
+def _bucket(bind: Binder, node: exp.Expr) -> Expr:
+    """``WIDTH_BUCKET(x, low, high, n)``: 1 to n from low to high, 0 below and n + 1 above."""
+    ends = [bind.expr(node.args[key]) for key in ("min_value", "max_value", "num_buckets")]
+    numbers = [Decimal(end.text) for end in ends if isinstance(end, ir.Number)]
+    if len(numbers) < 3:
+        advice = "give its ends and its count as numbers"
+        raise refuse("function", "WIDTH_BUCKET() of columns", advice, at=place(node))
+    low, high, count = numbers
+    if not (low < high and count == int(count) and 0 < count <= _MOST_BUCKETS):
+        advice = f"it takes a lower end, an upper end and a count of at most {_MOST_BUCKETS}"
+        raise refuse("function", "this WIDTH_BUCKET()", advice, at=place(node))
+    this = bind.expr(node.this)
+    edges = [ir.Number(f"{low + (high - low) * k / count:f}") for k in range(int(count) + 1)]
+    conditions = [ir.Binary("<", this, edge, at=this.at) for edge in edges]
+    conditions.append(ir.Binary(">=", this, edges[-1], at=this.at))
+    results = tuple(ir.Number(str(number)) for number in range(len(conditions)))
+    return ir.Case(tuple(conditions), results, at=this.at)
+
+
+# functions that sqlglot does not know
+
+
+def named_function(bind: Binder, node: exp.Expr) -> Expr:
+    """Build a function that is known by its name alone."""
+    name, operands = folded(node.name), node.expressions
+    special = _SPECIAL.get((name, len(operands)))
+    if special is not None:
+        return special(bind, node)
+    if name in {"percentile_approx", "approx_percentile", "percentile"} and len(operands) > 1:
+        return bind.expr(exp.ApproxQuantile(this=operands[0], quantile=operands[1]))
+    if name == "choose" and len(operands) > 1:
+        return _picked(bind, node)
+    if name.upper() in STATISTICS:
+        return aggregate(bind, node)
+    if name not in _NAMED:
+        raise refuse_node(node, EXPRESSIONS)
+    if name in {"date_part", "datepart", "date_diff"}:
+        _check_part(node, operands[0].name)
+    _check_week(bind, node, name)
+    if name not in {"printf", "like_escape", "ilike_escape"}:
+        return _written(bind, node)
+    args = tuple(map(bind.expr, operands))
+    return ir.Call(name.upper(), args, at=bind.at(node, *args))
+
+
+def _from_monday(bind: Binder, node: exp.Expr) -> Expr:
+    """``WEEKDAY(day)``: 0 on Sunday in DuckDB, on Monday in MySQL and Spark."""
+    if bind.scope.dialect not in {"mysql", "spark"}:
+        return _written(bind, node)
+    return _plus(_written(bind, exp.DayOfWeekIso(this=node.expressions[0])), -1)
+
+
+def _instead(make: Callable[..., exp.Expr]) -> Callable[[Binder, exp.Expr], Expr]:
+    """Build what a function is written as."""
+    return lambda bind, node: bind.expr(make(*node.expressions))
+
+
+_SPECIAL: dict[tuple[str, int], Callable[[Binder, exp.Expr], Expr]] = {
+    **{
+        (name, 2): as_text
+        for name in ("to_char", "to_varchar", "date_format", "format", "format_date")
+    },
+    ("weekday", 1): _from_monday,
+    ("isnull", 2): _instead(lambda value, other: exp.Coalesce(this=value, expressions=[other])),
+    ("mean", 1): _instead(lambda argument: exp.Avg(this=argument)),
+    ("var", 1): _instead(lambda argument: exp.Variance(this=argument)),
+    ("varp", 1): _instead(lambda argument: exp.VariancePop(this=argument)),
+    ("stdevp", 1): _instead(lambda argument: exp.StddevPop(this=argument)),
+    **{
+        (name, 1): _instead(lambda argument: exp.Exp(this=exp.Avg(this=exp.Ln(this=argument))))
+        for name in ("geomean", "geometric_mean")
+    },
+}
+"""Functions by their names and numbers of arguments."""
+
+FUNCTIONS: dict[type[exp.Expr], Callable[[Binder, exp.Expr], Expr]] = {
+    **dict.fromkeys(_CALLS, _call),
+    **dict.fromkeys(_WRITTEN, _written),
+    exp.Anonymous: named_function,
+    exp.Concat: _concat,
+    exp.Greatest: _extreme,
+    exp.Least: _extreme,
+    exp.DayOfWeek: _weekday,
+    exp.Week: _week,
+    exp.Extract: _extract,
+    exp.DateTrunc: _truncated,
+    exp.TimestampTrunc: _truncated,
+    exp.DateDiff: _difference,
+    exp.TsOrDsDiff: _difference,
+    exp.TimestampDiff: _elapsed,
+    exp.TsOrDsToDate: _as_date,
+    exp.TsOrDsToTimestamp: _as_date,
+    exp.TimeStrToTime: _as_date,
+    exp.StrToDate: _parsed_date,
+    exp.Cast: cast,
+    exp.TryCast: cast,
+    exp.Convert: converted,
+    exp.Pad: _pad,
+    exp.DecodeCase: _decoded,
+    exp.Elt: _picked,
+    exp.SafeDivide: _safe_division,
+    exp.WidthBucket: _bucket,
+}
+"""What each scalar function of sqlglot is built by."""

@@ -1,0 +1,229 @@
+"""Statements of sqlglot → plans, in the dialect that they are written in.
+
+Names are resolved here: a column of the declared table is its attribute, a column of a lookup its
+key and column, a column of a sub-select a `Column` that `rewrite` replaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from lrm.errors import SqlError
+from lrm.queries.sql import expr as ir
+from lrm.queries.sql import plan as rel
+from lrm.queries.sql.bind.scope import bare, folded, only, place, refuse_node, row_count
+from lrm.queries.sql.build.clauses import Clauses
+from lrm.queries.sql.build.joins import Known
+from lrm.queries.sql.build.pivots import pivot_statement
+from lrm.queries.sql.plan import items_of
+from lrm.queries.sql.refusals import refuse
+from lrm.queries.sql.source import DUCKDB, OTHERS, Chunk, parsed
+
+if TYPE_CHECKING:
+    from lrm.domain import Domain
+    from lrm.queries.sql.expr import Expr
+
+_DEFAULT = frozenset({"main", "public", "default", "dbo"})
+"""Schemas of DuckDB, PostgreSQL, Spark and SQL Server where none is written."""
+
+_LONGEST_PLACE = 9  # digits of a position
+
+_SPELLING = frozenset({"syntax", "function", "clause", "aggregate", "unknown-column", "window"})
+"""Codes of errors that another dialect may not have."""
+
+
+@dataclass(frozen=True, eq=False)
+class Built:
+    """One statement: its plan, the name of the table that it reads, and where it was read."""
+
+    plan: rel.UnionAll
+    table: str
+    chunk: Chunk
+
+
+def build(chunk: Chunk, domain: Domain) -> Built:
+    """Parse one statement, and build its plan.
+
+    Where no dialect is declared, a statement that DuckDB does not have is read in the others, and
+    taken where those that have it mean the same.
+    """
+    try:
+        return _build(chunk, domain)
+    except SqlError as error:
+        if chunk.dialect is not None or error.code not in _SPELLING:
+            raise
+        readings = _guessed(chunk, domain)
+        if not readings:
+            raise
+        if any(reading.plan != readings[0].plan for reading in readings[1:]):
+            names = ", ".join(reading.chunk.dialect or "" for reading in readings)
+            advice = (
+                f"{names} have it, and mean different things; declare the dialect before the first "
+                "statement, such as -- dialect: " + (readings[0].chunk.dialect or "")
+            )
+            what = error.found or "this statement"
+            raise refuse("dialect", f"{what} in DuckDB's SQL", advice, at=error.at) from None
+        return readings[0]
+
+
+def _build(chunk: Chunk, domain: Domain, *, guessed: bool = False) -> Built:
+    builder = Builder(domain, chunk.dialect or DUCKDB, guessed)
+    plan = builder.statement(parsed(chunk))
+    if not builder.tables:
+        raise refuse("clause", "SELECT without FROM", "name the table")
+    return Built(plan, builder.tables[0], chunk)
+
+
+def _guessed(chunk: Chunk, domain: Domain) -> list[Built]:
+    """The statement in each of the other dialects that has it."""
+    readings = []
+    for dialect in OTHERS:
+        try:
+            readings.append(_build(chunk.read_as(dialect), domain, guessed=True))
+        except (SqlError, RecursionError):
+            continue
+    return readings
+
+
+def same_table(first_name: str, two: str) -> bool:
+    """Whether two names mean one table: the last part decides where one has fewer parts."""
+    names = [[part for part in _parts(name) if part not in _DEFAULT] for name in (first_name, two)]
+    shared = min(map(len, names))
+    return shared > 0 and names[0][-shared:] == names[1][-shared:]
+
+
+def _parts(name: str) -> list[str]:
+    return folded(name).split(".")
+
+
+@dataclass(eq=False)
+class Builder:
+    """Builds one statement."""
+
+    domain: Domain
+    dialect: str
+    guessed: bool = False
+    tables: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.attributes: dict[str, Expr] = {
+            folded(declaration.name): ir.Attribute(axis, declaration.name)
+            for axis, declaration in enumerate(self.domain.attributes)
+        }
+        self.lookups = {
+            folded(declaration.name): declaration for declaration in self.domain.lookups
+        }
+
+    def statement(self, tree: exp.Expr) -> rel.UnionAll:
+        """Build a statement: SELECTs that UNION ALL joins."""
+        keys: list[rel.EndKey] = []
+        count, offset, at = None, 0, None
+        if type(tree) is exp.Union:
+            order = tree.args.get("order")
+            if order is not None:
+                keys = [self._end_key(sql_node) for sql_node in order.expressions]
+            count = None if tree.args.get("limit") is None else row_count(tree.args["limit"])
+            offset = 0 if tree.args.get("offset") is None else row_count(tree.args["offset"])
+            clauses = [tree.args.get(part) for part in ("order", "limit", "offset")]
+            at = next((place(sql_node) for sql_node in clauses if sql_node is not None), None)
+        parts: list[rel.Plan] = []
+        places: list[int | None] = []
+        names: list[str | None] = []
+        for node, known in self._selects(tree, {}, top=True):
+            plan = self.query(node, known, names)
+            if not parts:
+                names = self._part_names(plan)
+            places.append(place(node) if parts else None)
+            parts.append(plan)
+        return rel.UnionAll(tuple(parts), tuple(places), tuple(keys), count, offset, at)
+
+    def _selects(
+        self, tree: exp.Expr, known: Known, *, top: bool = False
+    ) -> list[tuple[exp.Expr, Known]]:
+        """The SELECTs that UNION ALL joins: each is answered for itself."""
+        selects: list[tuple[exp.Expr, Known]] = []
+        waiting: list[tuple[exp.Expr, Known, bool]] = [(tree, known, top)]
+        while waiting:
+            node, names, ending = waiting.pop()
+            if type(node) is exp.Union:
+                if node.args.get("distinct"):
+                    raise refuse_node(node, "", "clause")
+                ends = ("order", "limit", "offset") if ending else ()
+                only(node, "this", "expression", "with_", *ends)
+                names = self.with_names(node, names)
+                waiting += [(node.expression, names, False), (node.this, names, False)]
+            elif type(node) is exp.Subquery:
+                names = self.with_names(node, names)
+                waiting.append((_unwrapped(node), names, False))
+            else:
+                selects.append((node, names))
+        return selects
+
+    def _part_names(self, plan: rel.Plan) -> list[str | None]:
+        """The aliases that later parts of UNION ALL take, where texts distinguish the parts."""
+        items = items_of(plan)
+        texts = any(isinstance(item.expr, ir.Text | ir.Number) for item in items)
+        return [item.alias for item in items] if texts else []
+
+    def _end_key(self, node: exp.Expr) -> rel.EndKey:
+        only(node, "this", "desc", "nulls_first")
+        this = node.this
+        this = bare(this)
+        number = type(this) is exp.Literal and not this.is_string and this.name.isdigit()
+        flags = bool(node.args.get("desc")), bool(node.args.get("nulls_first"))
+        position = int(this.name[:_LONGEST_PLACE]) if number else None
+        return rel.EndKey(this.name, position, *flags, place(node))
+
+    def with_names(self, node: exp.Expr, known: Known) -> Known:
+        """The sub-selects that are known inside of a node."""
+        clause = node.args.get("with_")
+        if clause is None:
+            return known
+        only(clause, "expressions")
+        sub_selects = dict(known)
+        for table in clause.expressions:
+            only(table, "this", "alias")
+            only(table.args["alias"], "this")
+            sub_selects[folded(table.alias)] = self.query(table.this, sub_selects)
+        return sub_selects
+
+    def query(self, node: exp.Expr, known: Known, names: Sequence[str | None] = ()) -> rel.Plan:
+        """Build one SELECT."""
+        while type(node) is exp.Subquery and node.args.get("alias") is None:
+            known = self.with_names(node, known)
+            node = _unwrapped(node)
+        if type(node) is exp.Pivot:
+            node = pivot_statement(node, self.domain)
+        if type(node) is not exp.Select:
+            raise refuse_node(node, "a batch holds only SELECT statements", "not-select")
+        return Clauses(self, node, self.with_names(node, known), names).plan()
+
+    def read(self, name: str, node: exp.Expr) -> None:
+        """Note that a table is read, and check that it is the declared one."""
+        declared = self.domain.table
+        expected = declared or (self.tables[0] if self.tables else name)
+        if not same_table(name, expected):
+            raise unknown_table(name, expected, declared=declared is not None, at=place(node))
+        self.tables.append(expected)
+
+
+def unknown_table(name: str, expected: str, *, declared: bool, at: int | None = None) -> SqlError:
+    """The error for a table that is not the declared one."""
+    where = "the domain declares" if declared else "the batch's first statement reads"
+    sentence = f"table {name!r} is unknown; {where} {expected!r}"
+    return SqlError(sentence, code="unknown-table", found=name, at=at)
+
+
+def _unwrapped(node: exp.Expr) -> exp.Expr:
+    """A SELECT in parentheses; with ORDER BY or LIMIT after them, ``SELECT * FROM (…)``."""
+    only(node, "this", "with_", "order", "limit", "offset")
+    ending = {part: node.args[part] for part in ("order", "limit", "offset") if node.args.get(part)}
+    if not ending:
+        inner_node: exp.Expr = node.this
+        return inner_node
+    source = exp.From(this=exp.Subquery(this=node.this))
+    return exp.Select(expressions=[exp.Star()], from_=source, **ending)

@@ -1,0 +1,406 @@
+"""FROM, JOIN and the names that they offer → plans."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from lrm.errors import SqlError
+from lrm.queries.sql import expr as ir
+from lrm.queries.sql import plan as rel
+from lrm.queries.sql.bind import Binder
+from lrm.queries.sql.bind.scope import (
+    Source,
+    alias_of,
+    bare,
+    equality,
+    flat,
+    folded,
+    moved_to,
+    only,
+    place,
+    refuse_node,
+    table_name,
+)
+from lrm.queries.sql.build.pivots import unpivoted
+from lrm.queries.sql.evaluation import any_true
+from lrm.queries.sql.expr import Expr
+from lrm.queries.sql.plan import has_answers, items_of
+from lrm.queries.sql.refusals import ONE_TABLE, PREDICATES, refuse
+from lrm.queries.sql.render import render, shown
+from lrm.queries.sql.source import nulls_are_small
+
+if TYPE_CHECKING:
+    from lrm.domain import Lookup
+    from lrm.queries.sql.build import Builder
+
+_COMPUTED = "a sub-select may filter, rename and compute columns"
+
+Known = Mapping[str, rel.Plan]
+"""Sub-selects that WITH names."""
+
+
+class From:
+    """Builds FROM and its JOINs, and resolves the names of one SELECT."""
+
+    def __init__(self, builder: Builder, known: Known, where: exp.Expr | None = None) -> None:
+        self.builder, self.known, self.where = builder, known, where
+        self.domain, self.dialect = builder.domain, builder.dialect
+        self.sources: list[Source] = []  # what FROM names; names of the first one come first
+        self.aliases: dict[str, Expr] = {}  # columns of SELECT that were named so far
+        self.windows: dict[str, exp.Expr] = {}
+        self.taken: set[int] = set()  # conditions of WHERE that join a lookup
+
+    def plan(self, clause: exp.Expr, joins: list[exp.Expr]) -> rel.Plan:
+        """Build FROM and its JOINs."""
+        only(clause, "this")
+        first = clause.this
+        swapped = None
+        if joins and self._lookup(first) is not None and self._lookup(joins[0].this) is None:
+            side = joins[0].args.get("side") or ""
+            if side == "LEFT":
+                advice = f"begin with the table: FROM {joins[0].this.name} JOIN {first.name}"
+                construct = f"LEFT JOIN from {first.name!r}"
+                raise refuse("join", construct, advice, at=place(joins[0]))
+            first, swapped = joins[0].this, first
+        plan = self._first(first)
+        for number, join in enumerate(joins):
+            other = swapped if swapped is not None and number == 0 else join.this
+            turned = swapped is not None and number == 0
+            plan = self._join(plan, join, other, turned=turned)
+        return plan
+
+    def _lookup(self, node: exp.Expr) -> Lookup | None:
+        if type(node) is not exp.Table or folded(node.name) in self.known:
+            return None
+        return self.builder.lookups.get(folded(node.name))
+
+    def _first(self, node: exp.Expr) -> rel.Plan:
+        if node.args.get("pivots"):
+            node = unpivoted(node, self._pivoted_columns(node))
+        if type(node) is exp.Subquery:
+            only(node, "this", "alias", "with_")
+            known = self.builder.with_names(node, self.known)
+            return self._named(self.builder.query(node.this, known), alias_of(node))
+        if type(node) is not exp.Table:
+            raise refuse_node(node, ONE_TABLE)
+        name, alias = table_name(node)
+        inner = self.known.get(folded(name))
+        if inner is not None:
+            return self._named(inner, alias or name)
+        self.builder.read(name, node)
+        self.sources.append(
+            Source(folded(alias or name.rpartition(".")[2]), self.builder.attributes, "whole")
+        )
+        return rel.Scan()
+
+    def _pivoted_columns(self, node: exp.Expr) -> list[str]:
+        """The columns that PIVOT is over."""
+        plain = type(node) is exp.Table
+        inner = self.known.get(folded(node.name)) if plain else None
+        if not plain:
+            inner = self.builder.query(node.this, self.builder.with_names(node, self.known))
+        return list(self.domain.names) if inner is None else [item.name for item in items_of(inner)]
+
+    def _named(self, plan: rel.Plan, alias: str) -> rel.Plan:
+        columns = self._columns(plan, alias)
+        self.sources.append(Source(folded(alias), columns, "sub-select"))
+        return rel.Named(plan, alias)
+
+    def _columns(self, plan: rel.Plan, alias: str) -> dict[str, Expr]:
+        columns: dict[str, Expr] = {}
+        seen: dict[str, Expr] = {}
+        for item in items_of(plan):
+            key = folded(item.name)
+            if not key:
+                continue
+            if key in seen and seen[key] != item.expr:
+                found_ = f"two columns called {item.name!r}"
+                raise refuse("name", found_, _COMPUTED, item.expr)
+            seen[key] = item.expr
+            columns[key] = ir.Column(alias, item.name)
+        return columns
+
+    def _join(self, plan: rel.Plan, join: exp.Expr, other: exp.Expr, *, turned: bool) -> rel.Plan:
+        inner = None
+        if type(other) is exp.Subquery:
+            inner = self.builder.query(other.this, self.builder.with_names(other, self.known))
+        elif type(other) is exp.Table:
+            inner = self.known.get(folded(other.name))
+        if inner is not None and has_answers(inner):
+            return self._beside(plan, join, inner)
+        lookup = self._lookup(other)
+        if lookup is None:
+            names = ", ".join(table.name for table in self.domain.lookups)
+            may = f"only lookups of the domain are joined: {names}" if names else ONE_TABLE
+            raise refuse("join", "JOIN", may, at=place(join))
+        shared = self.sources[0].columns.keys() & set(map(folded, lookup.columns))
+        if join.args.get("method") and (join.args["method"] != "NATURAL" or shared):
+            advice = f"write JOIN {lookup.name} USING ({lookup.key_column})"
+            raise refuse("join", f"{join.args['method']} JOIN", advice, at=place(join))
+        only(join, "this", "on", "using", "side", "kind", "method")
+        only(other, "this", "alias")
+        side, kind = join.args.get("side") or "", join.args.get("kind") or ""
+        side = {"RIGHT": "LEFT"}.get(side, side) if turned else side
+        if side not in {"", "LEFT"} or kind not in {"", "INNER", "OUTER", "CROSS"}:
+            advice = "write JOIN or LEFT JOIN"
+            raise refuse("join", f"{side or kind} JOIN", advice, at=place(join))
+        alias = folded(other.alias or lookup.name)
+        if any(table.alias == alias for table in self.sources):
+            construct = f"two tables called {alias!r}"
+            raise refuse("join", construct, "give one an alias", at=place(join))
+        key = self._key(join, lookup, alias)
+        self.sources.append(lookup_source(lookup, alias, key, left=side == "LEFT"))
+        return rel.LookupJoin(plan, lookup.name, key, side == "LEFT", place(join))
+
+    def _key(self, join: exp.Expr, lookup: Lookup, alias: str) -> Expr:
+        """The column that a lookup is joined by, with the lookup's key."""
+        advice = f"join it by its key: {lookup.key} = {alias}.{lookup.key_column}"
+        key = folded(lookup.key_column)
+        using, on = join.args.get("using") or [], join.args.get("on")
+        if on is None and [folded(column.name) for column in using] == [key]:
+            return self.column(exp.column(using[0].copy()))
+        if join.args.get("method"):
+            return self.column(exp.column(exp.to_identifier(lookup.key_column)))
+        on = on if on is not None or using else self._condition(alias, key)
+        sides = None if on is None else equality(bare(on), alias, key)
+        if on is None or type(bare(on)) is not exp.EQ:
+            raise refuse("join", "this JOIN", advice, at=place(join))
+        if sides is None:
+            construct = f"JOIN ON {on.sql(dialect='duckdb')}"
+            raise refuse("join", construct, advice, at=place(join))
+        return self.column(sides[1])
+
+    def _condition(self, alias: str, key: str) -> exp.Expr | None:
+        """The equality in WHERE that joins a lookup without ON."""
+        for part in [] if self.where is None else flat(self.where.this):
+            sides = equality(part, alias)
+            if sides is not None and folded(sides[0].name) == key:
+                self.taken.add(id(part))
+                return part
+        return None
+
+    def _beside(self, plan: rel.Plan, join: exp.Expr, inner: rel.Plan) -> rel.Plan:
+        """Answers of a sub-select beside FROM: of one row, or with the same groups."""
+        alias = join.this.alias_or_name
+        if not alias or any(element.alias == folded(alias) for element in self.sources):
+            construct = "JOIN of a sub-select without its own name"
+            raise refuse("join", construct, "give it an alias", at=place(join))
+        using, on = join.args.get("using") or [], join.args.get("on")
+        columns = self._columns(inner, alias)
+        here = Source(folded(alias), columns, "sub-select")
+        if not using and on is None:
+            only(join, "this", "kind")
+            self.sources.append(here)
+            return rel.CrossAnswers(plan, inner, alias, place(join))
+        only(join, "this", "on", "using", "side", "kind")
+        if not has_answers(plan) or join.args.get("side") not in {None, "", "LEFT"}:
+            advice = "join answers with the same groups"
+            raise refuse("join", "JOIN of answers", advice, at=place(join))
+        pairs = []
+        for element in using:
+            outer_column = self.column(exp.column(element.copy()))
+            pairs.append((outer_column, columns.get(folded(element.name), ir.Null())))
+        advice = "compare the columns of groups"
+        for part in [] if on is None else flat(on):
+            sides = equality(part, folded(alias))
+            if sides is None or folded(sides[0].name) not in columns:
+                construct = f"JOIN ON {part.sql(dialect='duckdb')}"
+                raise refuse("join", construct, advice, at=place(join))
+            pairs.append((self.column(sides[1]), columns[folded(sides[0].name)]))
+        self.sources.append(here)
+        left = join.args.get("side") == "LEFT"
+        return rel.JoinAnswers(plan, inner, alias, tuple(pairs), left, place(join))
+
+    # names
+
+    def nulls_first(self, node: exp.Expr) -> bool:
+        """Whether a key of ORDER BY puts NULL first.
+
+        Where the dialect is not declared, what a dialect does of itself means nothing.
+        """
+        is_first = bool(node.args.get("nulls_first"))
+        usual = nulls_are_small(self.dialect) != bool(node.args.get("desc"))
+        return is_first and not (self.builder.guessed and usual)
+
+    def column(self, node: exp.Expr, *, alias_first: bool = False) -> Expr:
+        """What a column stands for."""
+        if type(node.this) is not exp.Identifier:
+            raise refuse_node(node.this, PREDICATES)
+        only(node, "this", "table", "db", "catalog")
+        name, table = folded(node.name), folded(node.text("table"))
+        at = (node.args.get("table") or node.this).meta.get("start")
+        expression = self._found(name, table, at, alias_first=alias_first)
+        if expression is None:
+            raise self.unknown(node)
+        return moved_to(expression, at)
+
+    def _found(self, name: str, table: str, at: int | None, *, alias_first: bool) -> Expr | None:
+        if table:
+            table_source = next((source for source in self.sources if source.alias == table), None)
+            return (
+                self.elsewhere(table, name)
+                if table_source is None
+                else table_source.columns.get(name)
+            )
+        if alias_first and name in self.aliases:
+            return self.aliases[name]
+        first, *other_sources = self.sources or [Source("", {})]
+        if name in first.columns:
+            return first.columns[name]
+        several = [source for source in other_sources if name in source.columns]
+        if len({source.columns[name] for source in several}) > 1:
+            names = " and ".join(f"{source.alias}.{name}" for source in several)
+            kinds = {source.kind for source in several}
+            what = "lookups" if kinds == {"lookup"} else "sub-selects"
+            raise SqlError(
+                f"{name!r} is a column of several {what}; write {names}",
+                code="unknown-column",
+                at=at,
+            )
+        if several:
+            return several[0].columns[name]
+        return self.aliases.get(name) or self.elsewhere("", name)
+
+    def elsewhere(self, table: str, name: str) -> Expr | None:
+        """A column of a lookup that is not joined, by the key in the first table of FROM."""
+        if not self.sources or any(element.kind == "lookup" for element in self.sources):
+            return None
+        first = self.sources[0].columns
+        lookup_columns = []
+        for lookup in self.domain.lookups:
+            if table not in {"", folded(lookup.name)} or folded(lookup.key) not in first:
+                continue
+            key = first[folded(lookup.key)]
+            named = {folded(element): element for element in lookup.columns}
+            if name in named:
+                lookup_columns.append(ir.LookedUp(key, lookup.name, named[name]))
+        if len(lookup_columns) > 1:
+            names = " and ".join(f"{element.lookup}.{element.column}" for element in lookup_columns)
+            sentence = f"{name!r} is a column of several lookups; write {names}"
+            raise SqlError(sentence, code="unknown-column")
+        return lookup_columns[0] if lookup_columns else None
+
+    def unknown(self, node: exp.Expr) -> SqlError:
+        """The error for a name that nothing has."""
+        name, table, at = node.name, folded(node.text("table")), place(node)
+        source = next((candidate for candidate in self.sources if candidate.alias == table), None)
+        code, quote = "unknown-column", ""
+        if getattr(node.this, "args", {}).get("quoted"):
+            code, quote = "quotes", "; use single quotes for text"
+        if table and source is None:
+            reads = self.sources[0].alias if self.sources else "no table"
+            return refuse(
+                code, f"table {node.text('table')!r}", f"the statement reads {reads!r}", at=at
+            )
+        source = source or (self.sources[0] if self.sources else Source("", {}))
+        if source.kind == "lookup":
+            names = ", ".join(source.columns)
+            sentence = f"lookup {source.alias!r} has no column {name!r}; its columns are {names}"
+        elif source.kind == "sub-select":
+            names = ", ".join(source.columns)
+            sentence = f"the sub-select has no column {name!r}; its columns are {names}"
+        else:
+            near = difflib.get_close_matches(name, self.domain.names, 1, 0.7)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            names = ", ".join(self.domain.names)
+            sentence = f"no attribute is called {name!r}; {hint}the attributes are {names}"
+        return SqlError(sentence + quote, code=code, found=name, at=at)
+
+    # sub-selects in expressions
+
+    def scalar(self, node: exp.Expr) -> Expr:
+        """A sub-select in an expression."""
+        plan = self.builder.query(node.this, self.known)
+        return ir.Scalar(plan, at=place(node))
+
+    def among(self, this: Expr | None, query: exp.Expr) -> Expr:
+        """``key IN (SELECT key FROM lookup WHERE …)`` as a condition on the key, and EXISTS."""
+        advice = "list the constants, or select the key of a lookup"
+        refused = refuse("subquery", "a subquery", advice, this, at=place(query))
+        select = bare(query.this)
+        source = select.args.get("from_") if type(select) is exp.Select else None
+        lookup = None if source is None else self._lookup(source.this)
+        if lookup is None or source is None:
+            raise refused
+        only(select, "expressions", "from_", "where")
+        alias = folded(source.this.alias_or_name)
+        where = select.args.get("where")
+        rest = [] if where is None else flat(where.this)
+        inner = From(self.builder, {})
+        there = None
+        if this is None:
+            there, rest = self._outer_key(lookup, alias, rest)
+        key = this or there
+        if not isinstance(key, ir.Attribute | ir.Column):
+            raise refused
+        inner.sources.append(lookup_source(lookup, alias, key, left=False))
+        items = [column for column in select.expressions if type(column) is exp.Column]
+        selected_columns = [inner.column(column) for column in items]
+        if this is not None and (selected_columns != [this] or len(select.expressions) != 1):
+            raise refused
+        condition: Expr = ir.LookedUp(key, lookup.name, "", at=key.at)
+        if rest:
+            row_condition = ir.And(tuple(map(Binder(inner).expr, rest)), at=key.at)
+            if not self._has_row(lookup, key, row_condition):
+                return ir.Boolean(value=False, at=key.at)  # for NULL too
+            condition = ir.And((condition, *row_condition.items), at=key.at)
+        known = ir.Call("COALESCE", (condition, ir.Boolean(value=False)), at=key.at)
+        if this is None:
+            return known  # EXISTS is never NULL
+        return ir.Case((ir.IsNull(key, at=key.at),), (ir.Null(),), known, at=key.at)
+
+    def _outer_key(
+        self, lookup: Lookup, alias: str, parts: list[exp.Expr]
+    ) -> tuple[Expr | None, list[exp.Expr]]:
+        """The column of FROM that EXISTS compares with the key of a lookup, and the other parts."""
+        for part in parts:
+            sides = equality(part, alias)
+            if sides is not None and folded(sides[0].name) == folded(lookup.key_column):
+                return self.column(sides[1]), [other for other in parts if other is not part]
+        return None, parts
+
+    def _has_row(self, lookup: Lookup, key: Expr, condition: Expr) -> bool:
+        """Whether some row of a lookup, of a declared key or not, meets a condition on it."""
+        places = {name: f"c{number + 1}" for number, name in enumerate(lookup.columns)}
+
+        def named(node: Expr) -> str | None:
+            if node == key:
+                return "c0"
+            return places[node.column] if isinstance(node, ir.LookedUp) else None
+
+        keys = lookup.keys(self.domain.attribute(lookup.key))
+        value_columns = [
+            [row[number] for row in lookup.rows] for number in range(1, len(places) + 1)
+        ]
+        return any_true(shown(condition), render(condition, named), [keys, *value_columns])
+
+    def counts_persons(self, node: exp.Expr) -> bool:
+        """Whether a column identifies the person of a row, and each person has one row."""
+        unit = self.domain.unit
+        is_whole_table = bool(self.sources) and self.sources[0].kind == "whole"
+        if type(node) is not exp.Column or unit.column is None or not is_whole_table:
+            return False
+        if folded(node.name) != folded(unit.column):
+            return False
+        if unit.max_rows > 1:
+            advice = (
+                f"a person may have {unit.max_rows} rows, so that it is not a sum over rows; count "
+                "the rows, or declare max_rows: 1"
+            )
+            raise refuse("aggregate", f"COUNT(DISTINCT {node.name})", advice, at=place(node))
+        return True
+
+
+def lookup_source(lookup: Lookup, alias: str, key: Expr, *, left: bool) -> Source:
+    """The columns of a lookup in FROM; rows without a match stay where ``left``."""
+    columns: dict[str, Expr] = {
+        folded(column): ir.LookedUp(key, lookup.name, column) for column in lookup.columns
+    }
+    key_expr: Expr = key
+    if left:
+        key_expr = ir.Case((ir.LookedUp(key, lookup.name, ""),), (key,))
+    return Source(alias, {folded(lookup.key_column): key_expr, **columns}, "lookup")

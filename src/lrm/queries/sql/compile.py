@@ -1,0 +1,433 @@
+"""A batch of SQL → a workload, statement by statement.
+
+What was compiled is remembered: a person changes one statement at a time, on a page or in a
+notebook, and what holds between statements (the names that they share) is checked each time.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+import warnings
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lrm.errors import SqlError, SqlWarning, WorkloadError
+from lrm.queries.remarks import Remarks, remarks_before, tolerance
+from lrm.queries.sql import expr as ir
+from lrm.queries.sql.answers import Answer
+from lrm.queries.sql.build import build, same_table, unknown_table
+from lrm.queries.sql.cells import Cells, Context
+from lrm.queries.sql.expr import Expr
+from lrm.queries.sql.formulas import is_linear
+from lrm.queries.sql.groups import own_name
+from lrm.queries.sql.inputs import DerivedAnswer, Inputs, QuantileAnswer
+from lrm.queries.sql.plan import Answers, UnionAll
+from lrm.queries.sql.refusals import fail, in_statement, placed, taken_name
+from lrm.queries.sql.rewrite import normal
+from lrm.queries.sql.select import AnyAnswer, Select, union_display
+from lrm.queries.sql.source import Chunk, split
+from lrm.queries.terms import FlatRows, Terms
+from lrm.queries.workload import LabelBlock, Statement, Workload
+from lrm.queries.workload.products import check_importances
+from lrm.queries.workload.statements import distinct_names, title_of
+
+if TYPE_CHECKING:
+    from lrm.domain import Domain
+    from lrm.queries.maps.products.combine import Product
+    from lrm.queries.workload.display import Display
+
+MOST_RUNNING = 1 << 23
+"""Weights of running totals over a single attribute that are written out, row by row."""
+
+REMEMBERED = 4000
+"""Statements that are remembered."""
+
+MOST_VALUES = 20_000
+"""Comparisons and expressions whose values are remembered."""
+
+Selects = list[tuple[list[AnyAnswer], "Display | None", Statement]]
+"""For each SELECT that UNION ALL joins: its answers, their display, and the table they form."""
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """One statement, compiled; ``warnings`` are what was noticed, with lines."""
+
+    selects: Selects
+    warnings: list[SqlError]
+
+    @property
+    def answers(self) -> list[AnyAnswer]:
+        """The answers of all its SELECTs."""
+        return [answer for answers, *_ in self.selects for answer in answers]
+
+    def labels(self, domain: Domain) -> list[LabelBlock]:
+        """What its answers are called in their groups: linear ones first."""
+        order = sorted(self.answers, key=lambda answer: not isinstance(answer, Answer))
+        return [label for answer in order for label in answer.labels(domain)]
+
+    def moved(self, lines: int) -> Made:
+        """The same statement some lines further down."""
+        selects: Selects = [
+            (
+                [answer.moved(lines) for answer in answers],
+                display,
+                replace(table, line=(table.line or 0) + lines),
+            )
+            for answers, display, table in self.selects
+        ]
+        return Made(selects, [_moved_error(error, lines) for error in self.warnings])
+
+
+def _moved_error(error: SqlError, lines: int) -> SqlError:
+    return error if error.line is None else error.replaced(line=error.line + lines)
+
+
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """One statement, read and rewritten: its SELECTs in normal form."""
+
+    chunk: Chunk
+    union: UnionAll
+    selects: list[Answers]
+    table: str
+
+
+class Memory:
+    """Statements of one domain that were compiled before, and the values of their expressions."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self._context: Context | None = None
+        self._known: OrderedDict[Any, Any] = OrderedDict()
+
+    @property
+    def context(self) -> Context:
+        """What the statements over the domain share."""
+        assert self._context is not None  # noqa: S101 - it begins with a domain
+        return self._context
+
+    def begin(self, domain: Domain) -> None:
+        """Take a domain; another one than before means to forget everything."""
+        known = self._context
+        if known is not None and known.domain != domain:
+            self._known.clear()
+            known = None
+        if known is None or len(known.comparisons) + len(known.expressions) > MOST_VALUES:
+            self._context = Context(domain)
+
+    def find(self, key: Any, line: int) -> Any:
+        """What is remembered, or None; lines are those of a statement that begins at ``line``."""
+        if key not in self._known:
+            return None
+        self._known.move_to_end(key)
+        first, value = self._known[key]
+        if first == line or isinstance(value, _Read):
+            return value
+        if isinstance(value, SqlError):
+            return _moved_error(value, line - first)
+        return value.moved(line - first)
+
+    def keep(self, key: Any, line: int, value: _Read | Made | SqlError) -> None:
+        """Remember something, in place of what was not asked for longest."""
+        self._known[key] = line, value
+        while len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What became of one statement: it is made, or has an error, or is left for the next time."""
+
+    chunk: Chunk
+    made: Made | None = None
+    error: SqlError | None = None
+
+
+_MEMORY = Memory()
+
+
+def compile_batch(text: str, domain: Domain) -> Workload:
+    """Compile a batch of SELECT statements; see `lrm.sql`."""
+    every = _all_made(text, domain)
+    single = len(domain.attributes) == 1 and not any(_is_long(made) for _, made in every)
+    rows = FlatRows(domain) if single else Terms(domain)
+    inputs = Inputs(rows)
+    waiting: list[tuple[Chunk, DerivedAnswer | QuantileAnswer]] = []
+    displays: list[Display] = []
+    tables: list[Statement] = []
+    for chunk, made in every:
+        for answers, display, table in made.selects:
+            displays += [] if display is None else [display]
+            before = rows.count, len(waiting)
+            for answer in answers:
+                if not isinstance(answer, Answer):
+                    waiting.append((chunk, answer))  # what is asked anyway comes first
+                    continue
+                for part in answer.parts:
+                    with in_statement(chunk):
+                        inputs.note(part)
+                        clash = rows.add(answer.names, part.axes, part.products, part.rows)
+                        if clash is not None:
+                            raise taken_name(clash)
+            here = replace(
+                table,
+                rows=(before[0], rows.count),
+                derived=(before[1], len(waiting)),
+                display=None if display is None else len(displays) - 1,
+            )
+            # A later part of UNION ALL has no name: it continues the table of the first.
+            tables[-1:] = [*tables[-1:], here] if here.name else [tables[-1].joined(here)]
+    derived = []
+    for chunk, answer in waiting:
+        with in_statement(chunk):
+            derived.append(inputs.derived(answer))
+    statements = tuple(distinct_names(tables))
+    batch = replace(
+        rows.finished(), derived=tuple(derived), display=tuple(displays), statements=statements
+    )
+    return _weighed(batch, [chunk for chunk, _ in every])
+
+
+def compile_condition(text: str, domain: Domain) -> list[Product] | None:
+    """The products that a batch of one ungrouped answer adds up; None for any other batch."""
+    all_answers = [
+        made_answer for _, made in _all_made(text, domain) for made_answer in made.answers
+    ]
+    answer = all_answers[0]
+    if len(all_answers) != 1 or not isinstance(answer, Answer):
+        return None
+    return None if answer.blocks != [((), ())] or answer.names.fixed else answer.products
+
+
+def _all_made(text: str, domain: Domain) -> list[tuple[Chunk, Made]]:
+    """Compile the statements of a batch; their errors are raised together."""
+    chunks = split(text)
+    if not chunks:
+        sentence = "the batch is empty; write at least one SELECT COUNT(*) FROM …"
+        raise SqlError(sentence, code="empty")
+    every = outcomes(chunks, domain, _MEMORY)
+    errors = [outcome.error for outcome in every if outcome.error is not None]
+    if errors:
+        first, *other_errors = errors
+        raise first.beside(other_errors)
+    made = [(outcome.chunk, outcome.made) for outcome in every if outcome.made is not None]
+    for warning_text in dict.fromkeys(
+        str(warning_text) for _, outcome in made for warning_text in outcome.warnings
+    ):
+        warnings.warn(warning_text, SqlWarning, stacklevel=4)
+    return made
+
+
+def outcomes(
+    chunks: Sequence[Chunk], domain: Domain, memory: Memory, seconds: float = math.inf
+) -> list[Outcome]:
+    """Compile the statements of a batch that are not remembered, as far as time allows.
+
+    After ``seconds`` of processor time, statements are left for the next time.
+    """
+    end = time.thread_time() + seconds
+    with memory.lock:
+        memory.begin(domain)
+        numbers: list[int] = []
+        read: list[_Read | SqlError | None] = []
+        number, table = 1, domain.table
+        for chunk in chunks:
+            numbers.append(number)
+            statement = _read(chunk, memory, end)
+            if isinstance(statement, _Read):
+                if table is not None and not same_table(statement.table, table):
+                    error = unknown_table(statement.table, table, declared=domain.table is not None)
+                    statement = placed(error, chunk)
+                else:
+                    table = table or statement.table
+                    number += len(statement.selects)
+            number += 0 if isinstance(statement, _Read) else 1
+            read.append(statement)
+        shared = _shared_names(read, numbers)
+        outcome_list = []
+        for chunk, statement, first in zip(chunks, read, numbers, strict=True):
+            if not isinstance(statement, _Read):
+                outcome_list.append(Outcome(chunk, error=statement))
+            elif time.thread_time() > end:
+                outcome_list.append(Outcome(chunk))
+            else:
+                outcome_list.append(_made(chunk, statement, first, shared, memory))
+        return outcome_list
+
+
+def _read(chunk: Chunk, memory: Memory, end: float) -> _Read | SqlError | None:
+    key = ("read", chunk.dialect, chunk.text)
+    known: _Read | SqlError | None = memory.find(key, chunk.line)
+    if known is not None or time.thread_time() > end:
+        return known
+    try:
+        with in_statement(chunk):
+            built = build(chunk, memory.context.domain)
+            selects = [normal(plan, memory.context.domain) for plan in built.plan.parts]
+        known = _Read(built.chunk.alone(), built.plan, selects, built.table)
+    except SqlError as error:
+        known = error
+    memory.keep(key, chunk.line, known)
+    return known
+
+
+def _made(chunk: Chunk, read: _Read, number: int, shared: set[str], memory: Memory) -> Outcome:
+    """Compile one statement, unless it is remembered."""
+    remarks = remarks_before(chunk.whole, chunk.start)
+    names = {item.name for select in read.selects for item in select.items}
+    key = ("made", chunk.dialect, chunk.text, remarks, frozenset(names & shared))
+    places = (None, number)  # what has no name by its number is the same wherever it stands
+    known = [memory.find((*key, place), chunk.line) for place in places]
+    made: Made | SqlError | None = known[0] or known[1]
+    if made is None:
+        place: int | None = number
+        try:
+            made = _compile_statement(read, number, remarks, shared, memory)
+            if not any(answer.query[0] == "q" for answer in made.answers):
+                place = None
+        except SqlError as error:
+            made = error
+        memory.keep((*key, place), read.chunk.line, made)
+        made = memory.find((*key, place), chunk.line)
+    return Outcome(chunk, error=made) if isinstance(made, SqlError) else Outcome(chunk, made)
+
+
+def _compile_statement(
+    read: _Read, first: int, remarks: Remarks, shared: set[str], memory: Memory
+) -> Made:
+    chunk, union = read.chunk, read.union
+    with in_statement(chunk):
+        seen: set[str] = set()
+        selects: Selects = []
+        notices: list[SqlError] = []
+        for number, answers in enumerate(read.selects):
+            at = union.places[number] or chunk.start
+            line = chunk.line + chunk.text.count("\n", 0, at - chunk.start)
+            select = Select(answers, Cells(memory.context), first, number, line)
+            select_answers = select.answers(seen, shared)
+            display = select.display()
+            if union.ends and number + 1 == len(union.parts):
+                display = union_display(read.selects, union)
+            table = select.table()
+            title = remarks.title or title_of(
+                table.answers, [column.name for column in table.columns]
+            )
+            name = "" if number else table.answers[0]
+            table = replace(
+                table,
+                name=name,
+                title=title,
+                expected=remarks.expected,
+                within=_within(remarks, read.selects),
+            )
+            selects.append((select_answers, display, table))
+            for sentence, node in select.cells.warnings.items():
+                notices.append(placed(fail("constant", sentence, node), chunk))
+        notices += [placed(fail("within", doubt), chunk) for doubt in remarks.doubts]
+    return Made(selects, notices)
+
+
+def _within(remarks: Remarks, selects: Sequence[Answers]) -> tuple[tuple[str, float], ...]:
+    """The tolerances of a statement; the names are those of its answers."""
+    answers = {
+        item.name: item.expr
+        for select in selects
+        for item in select.items
+        if item.name and item.expr.has(ir.Aggregate, ir.Window, ir.Apart)
+    }
+    stated = [name for name, _ in remarks.within]
+    for name in stated:
+        if stated.count(name) > 1:
+            which = f"the answer {name!r}" if name else "the answers"
+            sentence = f"two tolerances are stated for {which} of this statement; keep one"
+            raise SqlError(sentence, code="within")
+        if name and name not in answers:
+            sentence = f"no answer of this statement is called {name!r}, as its tolerance says"
+            raise SqlError(sentence, code="within")
+    # Of a rate, the expected size is that of what it divides by.
+    rates = {"" if name not in stated else name for name, expr in answers.items() if _divides(expr)}
+    try:
+        return tuple(
+            (name, tolerance(text, None if name in rates else remarks.expected))
+            for name, text in remarks.within
+        )
+    except WorkloadError as error:
+        raise SqlError(str(error), code="within") from None
+
+
+def _divides(expr: Expr) -> bool:
+    """Whether an answer is neither a sum nor a quantile."""
+    return not (is_linear(expr) or (isinstance(expr, ir.Aggregate) and expr.level is not None))
+
+
+def _shared_names(read: Sequence[_Read | SqlError | None], numbers: Sequence[int]) -> set[str]:
+    """The aliases that several statements use for answers with the same columns of groups.
+
+    Parts of UNION ALL are one statement.
+    """
+    users: dict[str, dict[frozenset[str] | None, set[int]]] = {}
+    for statement, number in zip(read, numbers, strict=True):
+        for select in statement.selects if isinstance(statement, _Read) else ():
+            groups = _group_names(select)
+            for item in select.items:
+                if item.name and item.expr.has(ir.Aggregate):
+                    users.setdefault(item.name, {}).setdefault(groups, set()).add(number)
+    return {
+        name
+        for name, group_users in users.items()
+        if len(set().union(*group_users.values())) > 1
+        and (None in group_users or any(len(numbers) > 1 for numbers in group_users.values()))
+    }
+
+
+def _group_names(select: Answers) -> frozenset[str] | None:
+    """What the columns of groups are called; None for several grouping sets."""
+    if len(select.sets) > 1:
+        return None
+    named = {item.expr: item.name for item in select.items if item.name}
+    return frozenset(named.get(group_expr) or own_name(group_expr) for group_expr in select.sets[0])
+
+
+def _is_long(made: Made) -> bool:
+    """Whether some answers need running totals that are too many to be written out."""
+    every = (part for answer in made.answers for part in answer.parts)
+    return any(rows.weights > MOST_RUNNING for part in every for rows in part.rows)
+
+
+def _weighed(batch: Workload, chunks: list[Chunk]) -> Workload:
+    """Give each answer the importance of its statement."""
+    values = [chunk.importance for chunk in chunks]
+    if all(value == 1 for value in values):
+        return batch
+    check_importances(batch.shape[0])
+    for previous, other in pairwise(chunks):
+        if previous.line == other.line and previous.importance != other.importance:
+            raise SqlError(
+                "two statements share this line, and the comment before it says "
+                "the importance of one; begin each statement on a line of its own",
+                code="importance",
+                line=previous.line,
+            )
+    lines = np.array([chunk.line for chunk in chunks])
+
+    def importance(line: int | None) -> float:
+        return values[max(0, int(np.searchsorted(lines, line or 0, "right")) - 1)]
+
+    parts = []
+    for block in batch.labels.blocks:  # what is hidden is as important as what needs it
+        value = 0.0 if block.hidden else importance(block.line)
+        parts.append(np.full(len(block), value))
+    importances = np.concatenate(parts)
+    for answer in batch.derived:  # a derived answer is as good as its inputs
+        for rows in answer.input_rows():
+            importances[rows] = np.maximum(importances[rows], importance(answer.label.line))
+    importances[importances == 0.0] = 1.0  # sums of NULL beside running totals: nobody needs them
+    return replace(batch, importance=importances)

@@ -1,0 +1,322 @@
+"""Grouping sets → attributes, and expressions whose values are groups; which of them there are.
+
+A statement has the declared groups with a declared cell that WHERE may be true of. It follows from
+the domain and the text alone, never from the table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lrm.domain.lookups import label_text
+from lrm.errors import SqlError
+from lrm.queries.sql import expr as ir
+from lrm.queries.sql.atoms import TRUE, sorted_cells
+from lrm.queries.sql.expr import Expr
+from lrm.queries.sql.refusals import refuse
+from lrm.queries.sql.render import shown
+from lrm.queries.sql.tables import (
+    Summand,
+    Table,
+    Truth,
+    Weighed,
+    Weights,
+    disjoint,
+    filtered,
+    joined,
+    slices,
+)
+from lrm.queries.sql.windows import KeyGroup
+from lrm.queries.terms import Rows
+from lrm.queries.workload import Column, Kind
+from lrm.queries.workload.statements import kind_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from lrm.queries.sql.cells import Cells
+    from lrm.queries.sql.evaluation import Values
+    from lrm.queries.sql.plan import Answers
+
+_PARTS: dict[str, Kind] = {"YEAR": "year", "MONTH": "month_of_year"}
+MOST_GROUPS = 1000
+"""Groups that expressions of one statement may have."""
+
+GroupingSet = tuple[int, ...]
+"""Positions of the attributes that one set groups by, ascending."""
+
+Keys = dict[Expr, tuple[str, Expr]]
+"""Expressions that a statement is grouped by, with the name of each and what is evaluated."""
+
+Labels = tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """Grouping sets that share the expressions that they are by."""
+
+    sets: list[GroupingSet]
+    keys: Keys
+
+
+def groupings(answers: Answers) -> list[Grouping]:
+    """The grouping sets of a statement, by the expressions that they share."""
+    named: dict[Expr, str] = {}
+    for item in answers.items:
+        plain = not item.expr.has(ir.Aggregate, ir.Window)
+        alias = item.alias or ("" if item.name == own_name(item.expr) else item.name)
+        if not plain or not alias or ir.is_constant(item.expr):
+            continue
+        if named.setdefault(item.expr, alias) != alias:
+            what = f"{shown(item.expr)} under two names"
+            raise refuse("name", what, "use one of them", item.expr)
+    by_expressions: dict[tuple[Expr, ...], Grouping] = {}
+    for keys in answers.sets:
+        axes, expressions = _split(keys, named)
+        by_expressions.setdefault(tuple(expressions), Grouping([], expressions)).sets.append(axes)
+    return list(by_expressions.values())
+
+
+def _split(nodes: tuple[Expr, ...], named: Mapping[Expr, str]) -> tuple[GroupingSet, Keys]:
+    """Tell the attributes of one set from its expressions.
+
+    An attribute that an expression reads too is grouped by the labels of its cells, as one of
+    the expressions.
+    """
+    computed_keys = [node for node in nodes if not isinstance(node, ir.Attribute)]
+    plain = [node for node in nodes if isinstance(node, ir.Attribute)]
+    read = {axis for node in computed_keys for axis in node.axes}
+    keys: Keys = {
+        node: (named.get(node, node.name), ir.CellLabel(node, at=node.at))
+        for node in plain
+        if node.axis in read
+    }
+    keys |= {node: (named.get(node) or own_name(node), node) for node in computed_keys}
+    return tuple(sorted(node.axis for node in plain if node.axis not in read)), keys
+
+
+def own_name(node: Expr) -> str:
+    """What a column of groups is called that SELECT gives no name."""
+    if isinstance(node, ir.Attribute):
+        return node.name
+    return node.column if isinstance(node, ir.LookedUp) and node.column else shown(node)
+
+
+def key_values(keys: Keys, cells: Cells) -> Values | None:
+    """The values of all expressions that a statement is grouped by, together, as row values."""
+    if not keys:
+        return None
+    nodes = [key_node for _, key_node in keys.values()]
+    description = ", ".join(map(shown, nodes))
+    at = nodes[0].at
+    row_values = cells.values(ir.Row((*nodes, nodes[0]), at=at), description)
+    if not row_values.distinct:
+        raise refuse("cut", f"GROUP BY {description}", "it is not constant on any cell", at=at)
+    if len(row_values.distinct) > MOST_GROUPS:
+        what = f"GROUP BY an expression of {len(row_values.distinct):,} values"
+        raise refuse("size", what, "use fewer", at=at)
+    return row_values
+
+
+def key_groups(values: Values | None, keys: Keys, cells: Cells) -> list[KeyGroup]:
+    """The groups of the expressions: one for each combination of their values."""
+    if values is None:
+        return [KeyGroup((), (), ())]
+    group_list: list[KeyGroup] = []
+    cut = cells.placed(values, values.undecided)
+    computed = {name for name, node in keys.values() if not isinstance(node, ir.CellLabel)}
+    for code, row in enumerate(values.distinct):
+        labels = tuple(
+            (name, label_text(value))
+            for (name, node), value in zip(keys.values(), row[:-1], strict=True)
+            if not isinstance(node, ir.CellLabel) or name not in computed  # UPPER(a) AS a, by a
+        )
+        inside = cells.placed(values, (values.codes == code).astype(np.float64))
+        group_list.append(
+            KeyGroup(labels, row[:-1], [Weighed(inside.axes, inside.values, cut.values)])
+        )
+    if len({key_group.labels for key_group in group_list}) < len(group_list):
+        sentence = "two groups of an expression have the same label; give the column another name"
+        raise SqlError(sentence, code="name")
+    return group_list
+
+
+def note_groups(nodes: tuple[Expr, ...], cells: Cells) -> None:
+    """Note which cells are distinguished by the expressions that define smaller groups."""
+    _, keys = _split(nodes, {})
+    key_groups(key_values(keys, cells), keys, cells)
+
+
+def count_groups(
+    nodes: tuple[Expr, ...],
+    group: KeyGroup,
+    block: GroupBlock,
+    conditions: Sequence[Truth],
+    cells: Cells,
+) -> float:
+    """How many groups by some expressions, of those that conditions leave, a group has.
+
+    ``nodes`` define the smaller groups; ``group`` and ``block`` are the groups that are asked.
+    """
+    axes, keys = _split(nodes, {})
+    outer, kept_rows = block
+    refused = refuse(
+        "nested", "AVG() of answers over uneven groups", "add up the answers with SUM", nodes[0]
+    )
+    if not set(outer) <= set(axes):
+        raise refused
+    expected = {element.axis: element.key for element in kept_rows}
+    total = 0
+    for element in key_groups(key_values(keys, cells), keys, cells):
+        tables = [*element.tables, *group.tables]
+        blocks = group_blocks([axes], KeyGroup((), (), tables), conditions, cells)
+        for _, rows in blocks:
+            rows_by_axis = {row.axis: row for row in rows}
+            there = {axis: row.key for axis, row in rows_by_axis.items() if axis in outer}
+            if outer and (len(blocks) > 1 or there != expected):
+                raise refused
+            total += math.prod(
+                len(rows_by_axis[axis]) if axis in rows_by_axis else cells.domain.shape[axis]
+                for axis in axes
+                if axis not in outer
+            )
+    return float(total)
+
+
+def check_groups(groups: list[KeyGroup], where: Truth | None, cells: Cells) -> None:
+    """Refuse cells whose rows are in different groups, even if they add nothing to an answer.
+
+    Otherwise a group of theirs might be missing.
+    """
+    if not groups[0].tables:
+        return
+    rows: Weights = (Summand(1.0),)
+    if where is not None:
+        rows = filtered(rows, where)
+    (key,) = groups[0].tables
+    several = Weighed(key.axes, key.undecided.astype(np.float64), key.undecided)
+    for summand in rows:
+        undecided = summand.times([several]).undecided()
+        if undecided is not None:
+            raise cells.explain(undecided)
+
+
+def group_columns(
+    grouping: Grouping, renamed: Mapping[int, str], values: Values | None, cells: Cells
+) -> dict[Expr, tuple[Column, Labels]]:
+    """The columns of groups as a table has them, with their labels in ascending order."""
+    known: dict[Expr, tuple[int, str | None]] = {
+        ir.Attribute(axis, cells.domain.names[axis]): (axis, renamed.get(axis))
+        for axes in grouping.sets
+        for axis in axes
+    }
+    columns: dict[Expr, tuple[Column, Labels]] = {}
+    for place, (key, (name, node)) in enumerate(grouping.keys.items()):
+        if isinstance(node, ir.CellLabel) and isinstance(node.this, ir.Attribute):
+            known[key] = node.this.axis, name
+        elif values is not None:
+            columns[key] = _computed(name, node, {row[place] for row in values.distinct})
+    for key, (axis, other_name) in known.items():
+        attribute = cells.domain.attributes[axis]
+        labels = tuple(attribute.labels[cell] for cell in sorted_cells(attribute))
+        columns[key] = Column.of(attribute, other_name), labels
+    return columns
+
+
+def _computed(name: str, node: Expr, values: set[Any]) -> tuple[Column, Labels]:
+    kind = kind_of(values)
+    if kind == "integer" and isinstance(node, ir.Call):
+        part_name = node.name
+        if part_name == "EXTRACT" and node.pieces is not None:
+            part_name = node.pieces[0].removeprefix("EXTRACT(").partition(" ")[0]
+        kind = _PARTS.get(part_name, kind)
+    labels = tuple(map(label_text, sorted(value for value in values if value is not None)))
+    return Column(name, kind, (*labels, "(null)") if None in values else labels), labels
+
+
+MOST_BLOCKS = 256
+"""Blocks of groups that one answer is written as; beyond it their common frame is answered."""
+
+GroupBlock = tuple[tuple[int, ...], tuple[Rows, ...]]
+"""The attributes of a grouping set, and the cells of those of which not all are there."""
+
+_Inside = Mapping[int, "NDArray[np.bool_]"]
+
+
+def group_blocks(
+    sets: Sequence[tuple[int, ...]], group: KeyGroup, conditions: Sequence[Truth], cells: Cells
+) -> list[GroupBlock]:
+    """The groups of some grouping sets that conditions leave, as products of cells.
+
+    ``conditions`` are WHERE, and what is asked of groups later on.
+    """
+    tables = [
+        Table(table.axes, (table.values & TRUE).astype(bool))
+        for truth in conditions
+        for table in truth.tables
+    ]
+    tables += [Table(key_table.axes, key_table.values > 0) for key_table in group.tables]
+    with suppress(SqlError):  # too large to be joined: each is looked at by itself
+        tables = disjoint(tables, partial(joined, combine=np.logical_and))
+    blocks: list[GroupBlock] = []
+    for axes in sets:
+        if not axes and not group.tables:
+            blocks.append((axes, ()))  # a total has one row, whatever it counts
+            continue
+        blocks += [(axes, _rows(block, cells)) for block in _blocks(tables, axes)]
+    return blocks
+
+
+def _blocks(tables: Sequence[Table], axes: tuple[int, ...]) -> list[_Inside]:
+    """Products of cells, of which no two share a group; none where no group is left."""
+    each: list[list[_Inside]] = []
+    for table in tables:
+        summed_sides = tuple(k for k, axis in enumerate(table.axes) if axis not in axes)
+        inside = np.asarray(table.values.any(axis=summed_sides))
+        shared_axes = tuple(axis for axis in table.axes if axis in axes)
+        if not inside.any():
+            return []
+        if inside.all():
+            continue
+        parts = slices(inside.astype(np.float64), shared_axes)
+        each.append(
+            [{axis: vector > 0 for axis, vector in vectors.items()} for _, vectors in parts]
+        )
+    count = 1
+    for place, some in enumerate(each):
+        count *= len(some)
+        if count > MOST_BLOCKS:
+            count //= len(some)
+            each[place] = [_frame(some)]
+    return [_joined(combination) for combination in product(*each)]
+
+
+def _frame(blocks: Sequence[_Inside]) -> _Inside:
+    """The smallest product of cells that holds several."""
+    axes = set(blocks[0]).intersection(*blocks)
+    return {axis: np.logical_or.reduce([block[axis] for block in blocks]) for axis in axes}
+
+
+def _joined(parts: Sequence[_Inside]) -> _Inside:
+    """The product of cells of several, which may share attributes where tables were not joined."""
+    masks: dict[int, NDArray[np.bool_]] = {}
+    for part in parts:
+        for axis, inside in part.items():
+            masks[axis] = inside & masks[axis] if axis in masks else inside
+    return masks
+
+
+def _rows(block: _Inside, cells: Cells) -> tuple[Rows, ...]:
+    rows = []
+    for axis, inside in sorted(block.items()):
+        indices = np.flatnonzero(cells.over_cells(inside, axis))
+        rows.append(Rows.single(axis, indices, cells.domain.attributes[axis].labels))
+    return tuple(rows)

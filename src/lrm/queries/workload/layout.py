@@ -1,0 +1,252 @@
+"""Where the answers of a statement stand in its table: rows of groups, one column per answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.errors import WorkloadError
+from lrm.queries.workload.answer_table import find_query, listed_names
+from lrm.queries.workload.core import Workload
+from lrm.queries.workload.label_blocks import Group
+from lrm.queries.workload.label_columns import Span, spans_of
+from lrm.queries.workload.labels import Labels
+from lrm.queries.workload.statements import Column, Statement
+
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The table of one statement."""
+
+    statement: Statement
+    columns: tuple[Column, ...]  # its columns of groups, each with all of its labels
+    # The answers that are columns of the table, then those that are only sorted by.
+    names: tuple[str, ...]
+    # For each row, the label of each column; −1 where the row is not grouped by it, as in a total.
+    codes: Codes
+    # For each row, where each answer stands among those that the batch shows; −1 where there is
+    # none.
+    positions: Codes
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The names of the columns of answers."""
+        return self.names[: len(self.statement.answers) or 1]
+
+    def taken(self, rows: Sequence[int] | Codes) -> Layout:
+        """Some of the rows, in the order given."""
+        row_numbers = np.asarray(rows, dtype=np.int64)
+        return replace(self, codes=self.codes[row_numbers], positions=self.positions[row_numbers])
+
+    def groups(self) -> list[Group]:
+        """The group of each row, as labels have it."""
+        return [
+            tuple(
+                (column.name, column.labels[code])
+                for column, code in zip(self.columns, row, strict=True)
+                if code >= 0
+            )
+            for row in self.codes.tolist()
+        ]
+
+
+def find_answers(batch: Workload, name: str) -> tuple[Labels, list[tuple[int, int]]]:
+    """The labels of an answer or of a statement's answers, and the ranges of their positions.
+
+    ``q2.n`` is the answer n of the second statement. Raises an error that lists such names where
+    several statements have an answer of this name.
+    """
+    shown = batch.shown
+    if name in shown.query_names():
+        _check_one(batch, name)
+        return shown.of_query(name)
+    statement, answer = _qualified(batch, name)
+    if statement is None and any(table.name == name for table in batch.tables):
+        return statement_labels(batch, find_statement(batch, name))
+    if statement is None:
+        return find_query(shown, name)
+    labels, ranges = statement_labels(batch, statement)
+    answer_labels, inner = labels.of_query(answer)
+    starts = np.cumsum([0, *(stop - start for start, stop in ranges)]).tolist()
+    positions = []
+    for start, stop in inner:
+        place = int(np.searchsorted(starts, start, side="right")) - 1
+        positions.append(
+            (start + ranges[place][0] - starts[place], stop + ranges[place][0] - starts[place])
+        )
+    return answer_labels, positions
+
+
+def _users(batch: Workload, name: str) -> list[int]:
+    """The numbers of the statements that have an answer of this name, counted from 1."""
+    return [number for number, table in enumerate(batch.tables, 1) if name in table.answers]
+
+
+def _check_one(batch: Workload, name: str) -> None:
+    users = _users(batch, name)
+    if len(users) > 1:
+        listed = listed_names([f"q{number}.{name}" for number in users])
+        raise WorkloadError(f"several statements have an answer {name!r}; write one of {listed}")
+
+
+def _qualified(batch: Workload, name: str) -> tuple[Statement | None, str]:
+    """The statement and the answer of ``q2.n``; no statement where it is not such a name."""
+    parts = re.fullmatch(r"q([1-9][0-9]{0,8})\.(.+)", name, re.DOTALL)
+    if parts is not None and int(parts[1]) in _users(batch, parts[2]):
+        return batch.tables[int(parts[1]) - 1], parts[2]
+    return None, name
+
+
+def find_statement(batch: Workload, name: str) -> Statement:
+    """The statement that is called so, or has such an answer or title.
+
+    A number is that of a statement, counted from 1; ``q2.n`` is the second, which has an answer n.
+    """
+    tables = batch.tables
+    _check_one(batch, name)
+    for table in tables:
+        if table.name == name:
+            return table
+    statement, _ = _qualified(batch, name)
+    users = _users(batch, name)
+    if statement is not None or users:
+        return statement or tables[users[0] - 1]
+    if name.isascii() and name.isdigit() and 0 < int(name) <= len(tables):
+        return tables[int(name) - 1]
+    titled = [table for table in tables if _folded(table.title) == _folded(name)]
+    if len(titled) == 1:
+        return titled[0]
+    listed = listed_names([table.name for table in tables])
+    raise WorkloadError(f"no statement is called {name!r}; there are {listed}")
+
+
+def _folded(title: str) -> str:
+    """A title as one may type it: ``by_age`` is ``By age``."""
+    return " ".join(re.findall(r"\w+", title.casefold().replace("_", " ")))
+
+
+def count_ranges(batch: Workload) -> list[tuple[int, int]]:
+    """The answers that are counts, as ranges of linear queries; all queries of a matrix."""
+    return [
+        rows for table in batch.tables for _, rows, counts in linear_answers(batch, table) if counts
+    ]
+
+
+def linear_answers(
+    batch: Workload, statement: Statement
+) -> Iterator[tuple[str, tuple[int, int], bool]]:
+    """The linear queries that are answers of a statement, by the name of their query.
+
+    With each range of them comes whether they are counts; a matrix has queries of any kind.
+    """
+    start = statement.rows[0]
+    for span in _linear_spans(batch, *statement.rows):
+        rows = start, start + len(span)
+        start = rows[1]
+        if not span.block.hidden:
+            yield span.block.query, rows, not statement.answers or batch.is_count(rows[0])
+
+
+def _linear_spans(batch: Workload, start: int, stop: int) -> list[Span]:
+    return next(spans_of(batch.labels, [(start, stop)])) if start < stop else []
+
+
+def layout_of(batch: Workload, statement: Statement, most: int | None = None) -> Layout:
+    """Lay out a statement, or the first ``most`` of its answers where it has more."""
+    if not statement.answers:
+        return _list_layout(batch, statement, most)
+    start, stop = statement.rows
+    if most is not None:
+        stop = min(stop, start + most)
+    spans = _linear_spans(batch, start, stop)
+    places = [_shown_place(batch, start)]
+    for span in spans[:-1]:
+        places.append(places[-1] + len(span))
+    before = _derived_place(batch, statement)
+    for derived_answer in batch.derived[slice(*statement.derived)]:
+        spans.append(Span(derived_answer.label, 0, derived_answer.label.count))
+        places.append(before)
+        before += derived_answer.label.count
+    return _joined(statement, spans, places[-len(spans) :] if spans else [])
+
+
+def statement_labels(batch: Workload, statement: Statement) -> tuple[Labels, list[tuple[int, int]]]:
+    """The labels of a statement's answers, and the ranges of their positions among those shown."""
+    start, stop = (_shown_place(batch, row) for row in statement.rows)
+    first = _derived_place(batch, statement)
+    derived_count = sum(piece.label.count for piece in batch.derived[slice(*statement.derived)])
+    ranges = [
+        piece for piece in ((start, stop), (first, first + derived_count)) if piece[0] < piece[1]
+    ]
+    spans = [span for part in spans_of(batch.shown, ranges) for span in part]
+    return Labels(span.block for span in spans), ranges
+
+
+def _shown_place(batch: Workload, row: int) -> int:
+    """How many answers are shown before a linear query."""
+    return sum(min(stop, row) - start for start, stop in batch.labels.shown_ranges() if start < row)
+
+
+def _derived_place(batch: Workload, statement: Statement) -> int:
+    """How many answers are shown before the derived ones of a statement."""
+    earlier = batch.derived[: statement.derived[0]]
+    return _shown_place(batch, batch.shape[0]) + sum(answer.label.count for answer in earlier)
+
+
+def _list_layout(batch: Workload, statement: Statement, most: int | None) -> Layout:
+    start, stop = statement.rows
+    stop = stop if most is None else min(stop, start + most)
+    names = tuple(label.name for label in batch.labels[start:stop])
+    rows = np.arange(len(names), dtype=np.int64)[:, None]
+    place = _shown_place(batch, start)
+    return Layout(statement, (Column("query", labels=names),), ("answer",), rows, rows + place)
+
+
+def _joined(statement: Statement, spans: Sequence[Span], places: Sequence[int]) -> Layout:
+    columns = [_labelled(column, spans) for column in statement.columns]
+    known = [{label: code for code, label in enumerate(labelled.labels)} for labelled in columns]
+    names = {name: place for place, name in enumerate(statement.answers)}
+    codes, answers, positions = [], [], []
+    for span, place in zip(spans, places, strict=True):
+        block = span.block
+        span_codes = np.full((len(span), len(columns)), -1, dtype=np.int64)
+        for number, column in enumerate(columns):
+            if column.name in block.attributes:
+                axis = block.attributes.index(column.name)
+                labels = block.axes[axis][1]
+                span_codes[:, number] = np.array([known[number][labelled] for labelled in labels])[
+                    span.places(axis)
+                ]
+        codes.append(span_codes)
+        answers.append(np.full(len(span), names.setdefault(block.query, len(names))))
+        positions.append(np.arange(place, place + len(span)))
+    every = np.concatenate(codes)
+    # A total comes after the groups that it adds up.
+    last = np.where(every < 0, [len(labelled.labels) for labelled in columns], every)
+    rows, inverse = np.unique(last, axis=0, return_inverse=True)
+    table_positions = np.full((len(rows), len(names)), -1, dtype=np.int64)
+    table_positions[inverse.reshape(-1), np.concatenate(answers)] = np.concatenate(positions)
+    rows[rows == [len(labelled.labels) for labelled in columns]] = -1
+    return Layout(statement, tuple(columns), tuple(names), rows, table_positions)
+
+
+def _labelled(column: Column, spans: Sequence[Span]) -> Column:
+    """The column with every label of its answers: its own first, then others as they appear."""
+    labels = dict.fromkeys(column.labels)
+    seen: set[int] = set()
+    for span in spans:
+        if column.name in span.block.attributes:
+            axis = span.block.axes[span.block.attributes.index(column.name)][1]
+            if id(axis) not in seen:
+                seen.add(id(axis))
+                labels |= dict.fromkeys(axis)
+    return replace(column, labels=tuple(labels))
