@@ -27,6 +27,13 @@ class WorkloadError(UsageError):
     """A workload, a domain or a query is malformed."""
 
 
+class UnknownName(WorkloadError, KeyError):  # noqa: N818 - says what the name is
+    """No statement, answer or attribute has this name."""
+
+    def __str__(self) -> str:  # that of a KeyError is a repr
+        return str(self.args[0])
+
+
 class DomainError(UsageError):
     """A domain, one of its attributes, or a domain file is malformed.
 

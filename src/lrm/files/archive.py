@@ -39,12 +39,23 @@ def write_archive(
     arrays: Mapping[str, NDArray[Any]],
 ) -> None:
     """Write facts and arrays as one file, whole or not at all."""
+    write_bytes(path, pack_archive(path, kind, version, facts, arrays))
+
+
+def pack_archive(
+    place: str | os.PathLike[str],
+    kind: str,
+    version: int,
+    facts: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+) -> bytes:
+    """Return the content of the file; errors name ``place``."""
     members = {"facts.json": json.dumps(facts, indent=1, ensure_ascii=False).encode()}
     for name, array in arrays.items():
         buffer = io.BytesIO()
         np.save(buffer, np.ascontiguousarray(array), allow_pickle=False)
         members[f"{name}.npy"] = buffer.getvalue()
-    _check_sizes(path, members)
+    _check_sizes(place, members)
     seals = {name: hashlib.sha256(data).hexdigest() for name, data in members.items()}
     header = {"format": f"lrm-{kind}", "version": version, "sha256": seals}
     packed = io.BytesIO()
@@ -54,7 +65,7 @@ def write_archive(
             bundle.writestr(
                 zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data, zipfile.ZIP_DEFLATED
             )
-    write_bytes(path, packed.getvalue())
+    return packed.getvalue()
 
 
 def _check_sizes(path: str | os.PathLike[str], members: Mapping[str, bytes]) -> None:
@@ -74,7 +85,13 @@ def read_archive(
     Everything is checked before it is used: size, number and names of the members, the
     header, every checksum, the JSON, and the form of every array.
     """
-    data = read_bytes(path, f"{kind} file")
+    return parse_archive(path, read_bytes(path, f"{kind} file"), kind, version)
+
+
+def parse_archive(
+    path: str | os.PathLike[str], data: bytes, kind: str, version: int
+) -> tuple[dict[str, Any], Arrays]:
+    """Read the content of such a file; errors name ``path``."""
     with blaming(path, kind):
         members = unpack_zip(data)
         del data  # half of the memory that a file takes

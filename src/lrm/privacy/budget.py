@@ -66,6 +66,15 @@ class Guarantee(ABC):
         """Its parameters by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
+    def __repr__(self) -> str:
+        """The parameters as people write them; one with many digits is marked as rounded.
+
+        >>> PureDP(Fraction(1, 8)), PureDP(Fraction(29946115347177, 2 * 10**15))
+        (PureDP(epsilon=0.125), PureDP(epsilon=≈0.0149731))
+        """
+        listed = ", ".join(f"{name}={spell_amount(value)}" for name, value in self.amounts.items())
+        return f"{type(self).__name__}({listed})"
+
     @property
     def symbols(self) -> str:
         """The parameters as formulas are written.
@@ -147,7 +156,7 @@ NOT_PROMISED = (
 """What readers might take for guaranteed by any guarantee, and is not."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PureDP(Guarantee):
     """The guarantee of pure differential privacy with parameter ``epsilon``."""
 
@@ -180,7 +189,7 @@ class PureDP(Guarantee):
         return [times, sure]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ZCDP(Guarantee):
     """The guarantee of zero-concentrated differential privacy with parameter ``rho``.
 
@@ -206,7 +215,7 @@ class ZCDP(Guarantee):
         return [alike]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ApproxDP(Guarantee):
     """The guarantee of (``epsilon``, ``delta``)-differential privacy."""
 
@@ -266,7 +275,7 @@ def rho_of_pure(pure: PureDP) -> ZCDP:
     Bun and Steinke, *Concentrated Differential Privacy* (2016), proposition 1.4.
 
     >>> rho_of_pure(PureDP(Fraction(1, 10)))
-    ZCDP(rho=Fraction(1, 200))
+    ZCDP(rho=0.005)
     """
     return ZCDP(pure.epsilon**2 / 2)
 

@@ -118,6 +118,12 @@ def marginals(
     way_list: list[Any] = [ways] if isinstance(ways, int) else list(ways)
     if not way_list:
         raise WorkloadError("marginals need at least one list of attributes")
+    if any(isinstance(way, str) for way in way_list):
+        names = [way for way in way_list if isinstance(way, str)]
+        raise WorkloadError(
+            f"each table needs a list of its attributes, but {names[0]!r} is a name; write "
+            f"[{names}] for one table of all of them, {[[way] for way in names]} for one table each"
+        )
     if all(hasattr(way, "__index__") for way in way_list):
         return _all_marginals(domain, tuple(map(operator.index, way_list)), name)
     return stack([_term(domain, name, {}, tuple(way)) for way in way_list])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -11,10 +11,10 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from lrm.errors import BudgetError, UsageError
-from lrm.files.archive import write_archive
+from lrm.files.archive import pack_archive, write_archive
 from lrm.files.spelling import many
 from lrm.planning.accuracy import Accuracy
 from lrm.planning.derived import Noisy, derived_numbers, derived_values
@@ -248,6 +248,12 @@ class Release:
         labels = self.plan.workload.shown.first(count)
         return self._table(labels, [(0, len(labels))], confidence)
 
+    def __array__(
+        self, dtype: DTypeLike | None = None, *, copy: bool | None = None
+    ) -> NDArray[Any]:
+        """The answers, for NumPy."""
+        return np.array(self.answers, dtype=dtype, copy=copy)
+
     def __getitem__(self, query: str) -> AnswerTable:
         """The answers of one query, or of one statement, in all groups; no others are computed.
 
@@ -321,8 +327,23 @@ class Release:
                     yield place, place + length
                     place += length
 
+    def __copy__(self) -> Release:
+        return self  # nothing of it can be changed
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Release:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[[bytes], Release], tuple[bytes]]:
+        """A pickle holds the content of the release's file, which is checked when it is read."""
+        from lrm.releases.file import parse_release  # noqa: PLC0415 - it makes releases
+
+        return parse_release, (pack_archive("the release", *self._file_content()),)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the release to a file that ``lrm.load_release`` reads, whole or not at all."""
+        write_archive(path, *self._file_content())
+
+    def _file_content(self) -> tuple[str, int, dict[str, Any], dict[str, NDArray[Any]]]:
         arrays: dict[str, NDArray[Any]] = {}
         plan = pack_plan(self.plan, arrays)
         arrays["noisy-measurements"] = self.noisy_measurements
@@ -339,7 +360,7 @@ class Release:
             "ledger_head": self.ledger_head,
             "plan": plan,
         }
-        write_archive(path, "release", VERSION, facts, arrays)
+        return "release", VERSION, facts, arrays
 
     def report(self, path: str | os.PathLike[str], confidence: float = 0.95) -> None:
         """Write one HTML page of the release, which needs neither network nor JavaScript.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 
 from lrm.errors import FileFormatError
-from lrm.files.archive import blaming, read_archive
+from lrm.files.archive import blaming, parse_archive, read_archive
 from lrm.files.facts import Arrays, Facts
 from lrm.planning.plan.file import unpack_plan
 from lrm.privacy.budget import ZCDP, ApproxDP, Privacy, PureDP
@@ -41,7 +42,15 @@ def load_release(path: str | os.PathLike[str]) -> Release:
     Everything else is computed again, and a file that disagrees is rejected: the noise that the
     guarantee needs, and the answers and standard errors where the file states them (up to 100,000).
     """
-    values, arrays = read_archive(path, "release", VERSION)
+    return _checked(path, *read_archive(path, "release", VERSION))
+
+
+def parse_release(data: bytes) -> Release:
+    """Read the content of a release file, checked as ``load_release`` checks it."""
+    return _checked("the release", *parse_archive("the release", data, "release", VERSION))
+
+
+def _checked(path: str | os.PathLike[str], values: dict[str, Any], arrays: Arrays) -> Release:
     with blaming(path, "release"):
         facts = Facts(values, FACTS)
         plan = unpack_plan(facts.any("plan"), arrays)

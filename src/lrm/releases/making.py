@@ -130,7 +130,7 @@ def preview(  # noqa: PLR0913 - the same as for a release
     >>> import lrm
     >>> plan = lrm.plan([[1, 1], [1, -1]], "noise-on-data")
     >>> preview(plan, [120, 80], epsilon="0.5").cost
-    PureDP(epsilon=Fraction(1, 2))
+    PureDP(epsilon=0.5)
     """
     privacy = _privacy(plan, epsilon, delta, rho)
     unit = plan.unit_with(neighbours, max_rows)

@@ -42,7 +42,7 @@ def privacy_of(
     """Read the guarantee that someone asks for, and check that the noise can keep it.
 
     >>> privacy_of("laplace", 0.1)
-    PureDP(epsilon=Fraction(1, 10))
+    PureDP(epsilon=0.1)
     """
     if noise != "gaussian":
         if delta is not None or rho is not None:

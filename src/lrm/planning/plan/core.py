@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
@@ -24,7 +24,7 @@ from lrm.planning.design.measured import Measured
 from lrm.planning.design.reconstruction import EXACTNESS, Reconstruction
 from lrm.planning.plan.concerns import plan_concerns
 from lrm.planning.plan.goals import Goals, Objective, accuracy_of, column_errors, weighted_error
-from lrm.planning.plan.saving import save_plan
+from lrm.planning.plan.saving import plan_bytes, save_plan
 from lrm.planning.plan.tolerances import Met, least_amount
 from lrm.planning.solvers.bounds import Spectrum
 from lrm.privacy.amounts import Amount
@@ -453,7 +453,19 @@ class Plan:
             seal.update(self.spectrum.singular_values.tobytes())
         return seal.hexdigest()
 
-    def save(self, path: str) -> None:
+    def __copy__(self) -> Plan:
+        return self  # nothing of it can be changed
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Plan:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[[bytes], Plan], tuple[bytes]]:
+        """A pickle holds the content of the plan's file, which is checked when it is read."""
+        from lrm.planning.plan.file import parse_plan  # noqa: PLC0415 - it makes plans
+
+        return parse_plan, (plan_bytes(self),)
+
+    def save(self, path: str | PathLike[str]) -> None:
         """Write the plan to a file that ``lrm.load_plan`` reads."""
         save_plan(self, path)
 

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from lrm.domain.file import parse_domain
 from lrm.errors import FileFormatError
-from lrm.files.archive import blaming, read_archive
+from lrm.files.archive import blaming, parse_archive, read_archive
 from lrm.files.facts import Arrays, Facts
 from lrm.planning.design.measured import Measured
 from lrm.planning.design.reconstruction import Reconstruction
@@ -31,7 +31,15 @@ ROUNDED = 1e-6
 
 def load_plan(path: str | os.PathLike[str]) -> Plan:
     """Read a plan; a damaged, foreign or newer file raises ``FileFormatError``."""
-    facts, arrays = read_archive(path, "plan", VERSION)
+    return _checked(path, *read_archive(path, "plan", VERSION))
+
+
+def parse_plan(data: bytes) -> Plan:
+    """Read the content of a plan file, checked as ``load_plan`` checks it."""
+    return _checked("the plan", *parse_archive("the plan", data, "plan", VERSION))
+
+
+def _checked(path: str | os.PathLike[str], facts: dict[str, Any], arrays: Arrays) -> Plan:
     with blaming(path, "plan"):
         plan = unpack_plan(facts, arrays)
         arrays.check_all_taken()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from lrm.domain.file import domain_text
-from lrm.files.archive import write_archive
+from lrm.files.archive import pack_archive, write_archive
 from lrm.planning.plan.measured_file import pack_measured
 from lrm.queries.maps.files import pack_map
 
@@ -42,8 +42,13 @@ FACTS = (
 def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
     """Write ``plan`` to ``path``, whole or not at all."""
     arrays: dict[str, NDArray[Any]] = {}
-    facts = pack_plan(plan, arrays)
-    write_archive(path, "plan", VERSION, facts, arrays)
+    write_archive(path, "plan", VERSION, pack_plan(plan, arrays), arrays)
+
+
+def plan_bytes(plan: Plan) -> bytes:
+    """The content of the file of ``plan``."""
+    arrays: dict[str, NDArray[Any]] = {}
+    return pack_archive("the plan", "plan", VERSION, pack_plan(plan, arrays), arrays)
 
 
 def pack_plan(plan: Plan, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:

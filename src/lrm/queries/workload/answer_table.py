@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lrm.errors import MissingExtra, WorkloadError
+from lrm.errors import MissingExtra, UnknownName, WorkloadError
 from lrm.files.spelling import beside, many, number
 from lrm.queries.maps.linear import Floats
 from lrm.queries.workload.label_columns import LabelColumns, spans_of
@@ -233,18 +233,19 @@ def find_query(labels: Labels, query: str) -> tuple[Labels, list[tuple[int, int]
     """The labels of one query's answers and the ranges of their positions."""
     query_labels, ranges = labels.of_query(query)
     if not ranges:
-        raise WorkloadError(_unknown(query, labels))
+        raise _unknown(query, labels)
     return query_labels, ranges
 
 
-def _unknown(query: str, labels: Labels) -> str:
+def _unknown(query: str, labels: Labels) -> WorkloadError:
     names = labels.query_names()
     several = [name for name in names if re.fullmatch(r"q[1-9][0-9]*\.", name.removesuffix(query))]
     if query and len(several) > 1:
-        return f"several statements have an answer {query!r}; write one of {listed_names(several)}"
+        listed = listed_names(several)
+        return WorkloadError(f"several statements have an answer {query!r}; write one of {listed}")
     near = difflib.get_close_matches(query, names, _LISTED)
     some = f"near it are {listed_names(near)}" if near else f"there are {listed_names(names)}"
-    return f"no query is called {query!r}; {some}"
+    return UnknownName(f"no query is called {query!r}; {some}")
 
 
 def listed_names(names: Sequence[str]) -> str:
