@@ -77,6 +77,7 @@ SELECT department, COUNTIF(remote) AS remote, COUNT(*) AS n, ROUND(100 * COUNTIF
 -- duckdb: SELECT department, MEDIAN(age) AS median_age FROM employees GROUP BY department;
 SELECT department, APPROX_QUANTILES(age, 100)[OFFSET(50)] AS median_age FROM employees GROUP BY department;
 SELECT CORR(age, rating) FROM employees;
+-- refused: COUNT(DISTINCT …) of persons is not supported; max_rows limits the rows of a person over all groups, so that a group would count only persons whose row in it was kept; COUNT(*) counts rows. Where the table has one row per person, COUNT(*) is the number of persons
 SELECT department, COUNT(DISTINCT employee_id) AS people FROM employees GROUP BY department;
 -- refused: this window function (OVER) is not supported; SUM, AVG, LAG, LEAD, FIRST_VALUE, LAST_VALUE and ranks of answers are: SUM(COUNT(*)) OVER (…)
 SELECT DISTINCT department, COUNT(*) OVER (PARTITION BY department) AS n FROM employees;

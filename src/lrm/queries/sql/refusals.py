@@ -30,6 +30,11 @@ EXPRESSIONS = (
 DISTINCT = (
     "it is not a sum over rows; GROUP BY the column, and count the groups that are not near 0"
 )
+PERSONS = (
+    "max_rows limits the rows of a person over all groups, so that a group would count only "
+    "persons whose row in it was kept; COUNT(*) counts rows. Where the table has one row per person, "
+    "COUNT(*) is the number of persons"
+)
 _ONE_ROW = "a single row decides it, which noise must hide; ask for QUANTILE_DISC(x, 0.01) or 0.99"
 _WINDOWS = (
     "SUM, AVG, LAG, LEAD, FIRST_VALUE, LAST_VALUE and ranks of answers are: SUM(COUNT(*)) OVER (…)"

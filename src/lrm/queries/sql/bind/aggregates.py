@@ -14,7 +14,7 @@ from sqlglot import exp
 from lrm.queries.sql import expr as ir
 from lrm.queries.sql.bind.scope import bare, folded, only, place, refuse_node
 from lrm.queries.sql.expr import Expr
-from lrm.queries.sql.refusals import ADVICE, AGGREGATES, DISTINCT, fail, refuse
+from lrm.queries.sql.refusals import ADVICE, AGGREGATES, DISTINCT, PERSONS, fail, refuse
 from lrm.queries.sql.statistics import STATISTICS
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def _count(bind: Binder, node: exp.Expr) -> Expr:
             only(inner)
         return ir.Aggregate("COUNT", at=at)
     if type(inner) is exp.Distinct:
-        if len(inner.expressions) == 1 and bind.scope.counts_persons(bare(inner.expressions[0])):
-            return ir.Aggregate("COUNT", at=at)
+        if len(inner.expressions) == 1 and bind.scope.is_person(bare(inner.expressions[0])):
+            raise refuse("aggregate", "COUNT(DISTINCT …) of persons", PERSONS, at=place(node))
         raise refuse("aggregate", "COUNT(DISTINCT …)", DISTINCT, at=place(node))
     this = bind.expr(inner)
     if isinstance(this, ir.Null):

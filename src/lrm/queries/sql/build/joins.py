@@ -378,21 +378,13 @@ class From:
         ]
         return any_true(shown(condition), render(condition, named), [keys, *value_columns])
 
-    def counts_persons(self, node: exp.Expr) -> bool:
-        """Whether a column identifies the person of a row, and each person has one row."""
+    def is_person(self, node: exp.Expr) -> bool:
+        """Whether a column identifies the person of a row."""
         unit = self.domain.unit
         is_whole_table = bool(self.sources) and self.sources[0].kind == "whole"
         if type(node) is not exp.Column or unit.column is None or not is_whole_table:
             return False
-        if folded(node.name) != folded(unit.column):
-            return False
-        if unit.max_rows > 1:
-            advice = (
-                f"a person may have {unit.max_rows} rows, so that it is not a sum over rows; count "
-                "the rows, or declare max_rows: 1"
-            )
-            raise refuse("aggregate", f"COUNT(DISTINCT {node.name})", advice, at=place(node))
-        return True
+        return folded(node.name) == folded(unit.column)
 
 
 def lookup_source(lookup: Lookup, alias: str, key: Expr, *, left: bool) -> Source:
