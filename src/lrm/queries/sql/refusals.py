@@ -32,8 +32,8 @@ DISTINCT = (
 )
 PERSONS = (
     "max_rows limits the rows of a person over all groups, so that a group would count only "
-    "persons whose row in it was kept; COUNT(*) counts rows. Where the table has one row per person, "
-    "COUNT(*) is the number of persons"
+    "persons whose row in it was kept; COUNT(*) counts rows. Where the table has one row per "
+    "person, COUNT(*) is the number of persons"
 )
 _ONE_ROW = "a single row decides it, which noise must hide; ask for QUANTILE_DISC(x, 0.01) or 0.99"
 _WINDOWS = (
