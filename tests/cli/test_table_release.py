@@ -156,3 +156,18 @@ def test_a_file_of_an_older_format_is_refused(run, released, monkeypatch):
     old, new = release_file.VERSION, release_file.VERSION + 1
     monkeypatch.setattr(release_file, "VERSION", new)
     refused(run("show", "out.lrm"), 1, f"has format version {old}, not {new}", "older", "again")
+
+
+def test_a_release_that_was_saved_is_a_success_whatever_its_view_does(
+    run, planned, ledger, monkeypatch
+):
+    def fails(*args):
+        raise ZeroDivisionError("8213")
+
+    monkeypatch.setattr("lrm.views.documents.release_document", fails)
+    result = run(*RELEASE, "--epsilon", "0.1", "-o", "out.lrm")
+    assert result.exit_code == 0
+    assert "saved to out.lrm" in result.stderr
+    assert "cannot be shown here (ZeroDivisionError)" in result.stderr
+    assert "8213" not in result.output
+    assert len(lrm.load_release("out.lrm").answers)

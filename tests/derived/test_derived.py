@@ -205,3 +205,21 @@ def test_representatives_are_checked():
     assert batch.derived[0].binning == float("inf")
     assert "no bound" in batch.derived[0].note
     assert isinstance(batch.derived[0], Computed)
+
+
+@pytest.mark.filterwarnings("ignore::lrm.errors.PrivacyWarning")
+@pytest.mark.parametrize("noise", ["pure", "laplace", "gaussian"])
+@pytest.mark.parametrize("amount", ["0.001", "1", "700", "10000"])
+def test_rates_and_averages_have_ordered_intervals_at_every_amount(noise, amount):
+    """From ε of some hundreds on the variance of the noise is 0 in floating point."""
+    domain = lrm.Domain([lrm.Categories("c", ["a", "b"])], "t")
+    text = """
+    SELECT AVG(CASE WHEN c = 'a' THEN 1.0 ELSE 0 END) AS share FROM t;
+    SELECT c, COUNT(*) FILTER (WHERE c = 'b') * 1.0 / COUNT(*) AS rate FROM t GROUP BY c
+    """
+    plan = lrm.plan(text, domain=domain, noise=noise, effort="quick")
+    name = "rho" if noise == "gaussian" else "epsilon"
+    frame = lrm.release(plan, [30, 30], **{name: amount}).to_pandas()
+    assert (frame["low"] <= frame["high"]).all()
+    if float(amount) > 1:
+        assert frame["answer"].tolist() == pytest.approx([0.5, 0, 1], abs=0.1)

@@ -31,6 +31,36 @@ def survey(k, unit=REPLACED):
     return lrm.sql(text, domain)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT i, COUNT(*) AS n FROM t GROUP BY i",
+        "SELECT COUNT(*) AS a FROM t WHERE i < 3; SELECT COUNT(*) AS b FROM t WHERE i > 1",
+        "SELECT COUNT(*) AS a FROM t WHERE i < 3; SELECT COUNT(*) AS b FROM t WHERE i IN (1, 4)",
+    ],
+)
+def test_plans_and_releases_over_a_list_of_cells_can_be_read_again(text, tmp_path):
+    """What is stored states no bound: about replaced units nothing is proven."""
+    made = lrm.plan(text, domain=lrm.Domain([lrm.Integers("i", 0, 5)], "t", REPLACED))
+    assert made.measured.replaced
+    assert made.least_error == 0
+    made.save(tmp_path / "plan.lrm")
+    assert lrm.load_plan(tmp_path / "plan.lrm").digest == made.digest
+    release = lrm.release(made, [3] * 6, epsilon=1)
+    release.save(tmp_path / "answers.lrm")
+    assert np.array_equal(lrm.load_release(tmp_path / "answers.lrm").answers, release.answers)
+
+
+def test_a_file_with_a_bound_of_added_records_is_read_without_the_bound(tmp_path):
+    """Such files were written before: a figure of reports must not make them unreadable."""
+    domain = lrm.Domain([lrm.Integers("i", 0, 5)], "t", REPLACED)
+    made = lrm.plan("SELECT i, COUNT(*) AS n FROM t GROUP BY i", domain=domain)
+    for factor in (0.9, 1.1):
+        stated = replace(made, least_error=factor * made.weighted_strategy_error)
+        stated.save(tmp_path / "plan.lrm")
+        assert lrm.load_plan(tmp_path / "plan.lrm").least_error == 0
+
+
 @pytest.fixture(scope="module")
 def plan():
     made = lrm.plan(survey(3), effort="quick", objective="total")

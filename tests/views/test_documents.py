@@ -213,3 +213,14 @@ def test_an_answer_that_is_not_a_number_leaves_the_others_alike(calls):
     for name, value in (("answer", np.nan), ("low", -np.inf), ("high", np.inf)):
         numbers[name][2, 0] = value
     assert replace(table, numbers=numbers).alike(0) == table.alike(0) != ""
+
+
+def test_groups_of_times_are_shown_next_to_groups_without_one():
+    domain = lrm.Domain([lrm.Integers("hour", 0, 3)], "t")
+    text = """SELECT CASE WHEN hour < 1 THEN TIMESTAMP '2023-05-01 10:00:00'
+    WHEN hour < 3 THEN TIMESTAMP '2023-05-01 18:30:00' END AS shift, COUNT(*) AS n FROM t
+    GROUP BY shift"""
+    release = lrm.release(lrm.plan(text, domain=domain, effort="quick"), [3] * 4, epsilon=1)
+    shown = to_text(answers_document(release, 0.95, 20), 100)
+    assert all(label in shown for label in ("2023-05-01 10:00", "2023-05-01 18:30", "(null)"))
+    assert "2023-05-01 18:30" in release_page(release)

@@ -109,7 +109,7 @@ def release(plan: str, **choices: Any) -> None:
             answered = make_release(**arguments)
         with waiting("saving answers"):
             _save(answered, choices)
-        _print_release(answered, choices)
+        _show(answered, choices)
         del answered, arguments, loaded  # which takes milliseconds, and Ctrl-C may come in these
 
 
@@ -158,6 +158,18 @@ def _save(answered: "Release", choices: dict[str, Any]) -> None:
         raise FileFormatError(f"{reason}; the release was saved to {rescued} instead") from None
     if choices["csv"] is not None:
         export_csv(answered, choices["csv"], choices["confidence"])
+
+
+def _show(answered: "Release", choices: dict[str, Any]) -> None:
+    """Print the answers; a release that was saved is a success, whatever happens to its view."""
+    try:
+        _print_release(answered, choices)
+    except (BrokenPipeError, click.ClickException):
+        raise
+    except Exception as reason:  # noqa: BLE001 - the answers are safe, and were charged
+        kind = type(reason).__name__
+        echo(f"saved to {choices['output']}", err=True)
+        echo(f"warning: the answers cannot be shown here ({kind}); the file has them", err=True)
 
 
 def _print_release(answered: "Release", choices: dict[str, Any]) -> None:

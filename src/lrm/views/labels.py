@@ -45,11 +45,15 @@ def label_texts(column: Column) -> list[str]:
     return list(column.labels)
 
 
+def _minutes(value: dt.date | dt.datetime) -> str:
+    return value.isoformat(" ")[:16] if isinstance(value, dt.datetime) else value.isoformat()
+
+
 def _dates(values: Sequence[dt.date | dt.datetime | None], *, months: bool) -> list[str]:
     known = [value for value in values if value is not None]
     clock = [value for value in known if isinstance(value, dt.datetime)]
     if any(value.time() != dt.time() for value in clock):
-        return ["" if value is None else value.isoformat(" ")[:16] for value in clock]
+        return ["" if value is None else _minutes(value) for value in values]
     first = all(value.day == 1 for value in known)
     if months or (first and len(known) > 1):
         return ["" if date is None else f"{MONTHS[date.month - 1]} {date.year}" for date in values]

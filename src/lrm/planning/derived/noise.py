@@ -60,6 +60,8 @@ class JointNoise:
         law = self.accuracy.law
         if not law.independent:
             return np.full(len(deviations), math.inf)
+        if law.deviation == 0:  # from ε of some hundreds on
+            return np.zeros(len(deviations))
         return norm_half_widths(deviations / law.deviation, law, confidence)
 
     def quantile_ratios(self, directions: Floats, confidence: float) -> Floats:
@@ -77,6 +79,8 @@ class JointNoise:
     def _single(self, confidence: float) -> float:
         law, first = self.accuracy.law, np.eye(1, self.weights.shape[2])
         deviation = math.sqrt(float(law.covariance(first[None])[0, 0, 0]))
+        if deviation == 0:  # from ε of some hundreds on: the noise is 0 but with probability e^−ε
+            return 1.0
         return float(sum_half_widths(first, law, confidence)[0]) / deviation
 
     def of(self, groups: NDArray[Any]) -> JointNoise:

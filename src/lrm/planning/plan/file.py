@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any, get_args
 
 from lrm.domain.file import parse_domain
@@ -13,7 +14,7 @@ from lrm.planning.design.measured import Measured
 from lrm.planning.design.reconstruction import Reconstruction
 from lrm.planning.plan.core import Plan
 from lrm.planning.plan.goals import Objective
-from lrm.planning.plan.measured_file import unpack_measured
+from lrm.planning.plan.measured_file import LISTED, unpack_measured
 from lrm.planning.plan.saving import FACTS, VERSION
 from lrm.planning.solvers.bounds import Spectrum
 from lrm.privacy.budget import Noise
@@ -57,7 +58,7 @@ def unpack_plan(values: Any, arrays: Arrays) -> Plan:
     older: dict[str, Any] = {"statements": [], "objective": "total"}
     facts = Facts({**older, **values} if isinstance(values, dict) else values, FACTS)
     cells = None
-    if facts.kind("measured") in {"cells", "shaped"}:
+    if facts.kind("measured") in LISTED:
         cells = arrays.length("cell-index")
     workload = _workload(facts, arrays, cells)
     measured = unpack_measured(facts, arrays, workload)
@@ -74,7 +75,7 @@ def unpack_plan(values: Any, arrays: Arrays) -> Plan:
         details=_details(facts),
     )
     _check_same(plan, facts)
-    return plan
+    return _without_false_bound(plan)
 
 
 def _way_back(
@@ -149,10 +150,18 @@ def _check_same(plan: Plan, facts: Facts) -> None:
         raise FileFormatError("the stated sensitivity is not that of the integers")
     if facts.whole("max_records") != measured.max_records:
         raise FileFormatError("the stated number of records is not that of the integers")
-    # A bound from below that lies above the error would claim the impossible.
-    # Where none is stated, the error need not be known yet: some are simulated.
-    stated = plan.exact and plan.least_error > 0
-    if stated and plan.least_error > plan.weighted_strategy_error * (1 + ROUNDED):
-        raise FileFormatError("the stated bound on the error is above the error")
     if facts.text("digest") != plan.digest:
         raise FileFormatError("the digest is not that of the contents")
+
+
+def _without_false_bound(plan: Plan) -> Plan:
+    """Leave out a bound that is above the error, or about replaced units, where none is proven.
+
+    It is a figure of reports: a file is read all the same, without it. Where no bound is stated,
+    the error need not be known yet: some are simulated.
+    """
+    stated = plan.exact and plan.least_error > 0
+    false = plan.measured.replaced or (
+        stated and plan.least_error > plan.weighted_strategy_error * (1 + ROUNDED)
+    )
+    return replace(plan, least_error=0.0) if stated and false else plan

@@ -46,6 +46,9 @@ FURTHER = ("classes", "mixes")
 """What few groups have."""
 
 
+LISTED = ("cells", "shaped", "replaced")
+"""Kinds over a list of cells: of independent noise, of a body, of a body for replaced units."""
+
 MOST_GROUPS = 1 << 16
 """Groups of a strategy over products."""
 
@@ -89,10 +92,9 @@ def unpack_measured(facts: Facts, arrays: Arrays, workload: Workload) -> Measure
         return _unpack_products(facts.part("measured", PRODUCTS), arrays, workload.products)
     if facts.kind("measured") == "tables":
         return _unpack_tables(facts.part("measured", TABLES), arrays, workload.products)
-    kind = facts.kind("measured")
-    shaped = kind in {"shaped", "replaced"}
+    shaped = facts.kind("measured") != "cells"
     measured_facts = facts.part("measured", SHAPED if shaped else CELLS)
-    measured_facts.choice("kind", *(("shaped", "replaced") if shaped else ("cells",)))
+    kind = measured_facts.choice("kind", *LISTED)
     cells = workload.shape[1]
     index = arrays.take("cell-index", "i8", (cells,))
     merged = measured_facts.integer("merged_cells", 1, cells)

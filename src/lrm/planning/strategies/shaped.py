@@ -79,7 +79,9 @@ def shaped_strategy(
     best = min(tried, key=_preference, default=None)
     if best is None or not best.error < laplace_error:
         return None
-    bound = max(candidate.least_error for candidate in tried)
+    # What hulls of columns prove is about records that are added or removed; about replaced ones
+    # nothing is proven.
+    bound = 0.0 if replaced else max(candidate.least_error for candidate in tried)
     candidates = [Candidate(_name(candidate), candidate.error, 0) for candidate in tried]
     record = search.record(_name(best), candidates, effort)
     return replace(best, record=record, least_error=min(bound, best.error))
