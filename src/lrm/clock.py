@@ -73,6 +73,13 @@ def work_of(products: float, entries: float = 0.0) -> float:
     return 1.5e-4 + products / 1e10 + entries / 1.2e8
 
 
+class Interruption:
+    """Whether Ctrl-C has ended a search."""
+
+    def __init__(self) -> None:
+        self.received = False
+
+
 class Clock:
     """When a search must end, whom it reports to, and how much work it has done.
 
@@ -170,26 +177,34 @@ class Clock:
         self._interrupted = True
 
     @contextmanager
-    def stop_on_interrupt(self) -> Iterator[None]:
+    def stop_on_interrupt(self) -> Iterator[Interruption]:
         """Let the first Ctrl-C within the block `stop` the clock; a second one interrupts as usual.
 
-        Only the main thread receives signals, and a handler that other code has set stays in place.
+        What the block yields says afterwards whether one came, for the caller to raise. The handler
+        of the command line remembers it, and nothing is to be raised there. Only the main thread
+        receives signals, and a handler that other code has set stays in place.
         """
+        interruption = Interruption()
         main = threading.current_thread() is threading.main_thread()
         usual = signal.getsignal(signal.SIGINT)
-        # The command line has a handler of its own, which does the same and remembers it.
-        if not main or not (usual is signal.default_int_handler or hasattr(usual, "pressed")):
-            yield
+        is_plain = usual is signal.default_int_handler
+        if not main or not (is_plain or hasattr(usual, "pressed")):
+            yield interruption
             return
 
         def stop(number: int, frame: FrameType | None) -> None:
             signal.signal(signal.SIGINT, usual)
             del number, frame
+            interruption.received = is_plain
             self.stop()
 
         signal.signal(signal.SIGINT, stop)
         try:
-            yield
+            yield interruption
+        except Exception as reason:
+            if interruption.received:  # such as that nothing was found so far
+                raise KeyboardInterrupt from reason
+            raise
         finally:
             signal.signal(signal.SIGINT, usual)
 

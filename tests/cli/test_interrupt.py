@@ -149,7 +149,8 @@ def test_ctrl_c_in_python_is_heard_by_a_comparison():
 
 
 @pytest.mark.usefixtures("plain_interrupts")
-def test_a_plan_in_python_takes_the_first_for_the_best_so_far_and_ends_at_the_second():
+def test_a_plan_in_python_is_interrupted_and_the_exception_has_the_best_so_far():
+    """A line after it, such as a release that spends budget, must not run."""
     pressed = []
 
     def press(step):
@@ -157,8 +158,11 @@ def test_a_plan_in_python_takes_the_first_for_the_best_so_far_and_ends_at_the_se
         signal.raise_signal(signal.SIGINT)
 
     before = signal.getsignal(signal.SIGINT)
-    made = lrm.plan(np.tri(12), on_step=press)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        lrm.plan(np.tri(12), on_step=press)
+    made = caught.value.plan
     assert made.details["interrupted"]
+    assert made.expected_squared_error(1) > 0
     assert len(pressed) == 1
     assert signal.getsignal(signal.SIGINT) is before
 

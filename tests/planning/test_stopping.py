@@ -13,6 +13,7 @@ import pytest
 
 import lrm
 from benchmarks.table_batches import TABLES
+from lrm.planning.plan.planner import PlanInterrupted
 from lrm.queries.workload import families
 
 BATCHES = {
@@ -83,7 +84,10 @@ def test_ctrl_c_at_a_random_moment(name):
     lrm.plan(np.eye(2))  # what is imported late is imported
     moment = np.random.default_rng().uniform(0.02, 1.0)
     with calls, after(moment, signal.ITIMER_PROF, interrupt):
-        plan = lrm.plan(workload, objective="total")
+        try:
+            plan = lrm.plan(workload, objective="total")
+        except PlanInterrupted as interruption:
+            plan = interruption.plan
     assert is_no_worse_than_plain_noise(plan, workload)
     assert calls.count < MOST_CALLS  # none where the search was over before
 

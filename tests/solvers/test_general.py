@@ -102,7 +102,9 @@ def test_ctrl_c_ends_the_whole_search_with_the_best_so_far():
         if len(calls) == 3:
             signal.raise_signal(signal.SIGINT)
 
-    plan = lrm.plan(marginal_batch(), on_step=once)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        lrm.plan(marginal_batch(), on_step=once)
+    plan = caught.value.plan
     assert plan.details["interrupted"]
     assert len(calls) == 3
     assert plan.strategy_error <= lrm.plan(marginal_batch(), "noise-on-data").strategy_error

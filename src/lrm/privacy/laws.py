@@ -173,7 +173,10 @@ class LatticeLaw(NoiseLaw):
 
     @cached_property
     def ratios(self) -> Floats | None:
-        return None if self.independent else self.variances / self.variance
+        if self.independent:
+            return None
+        # No more noise than 0, as it is in float64 where ε is large, in any proportion.
+        return np.asarray(self.variances / self.variance if self.variance else self.variances)
 
     def covariance(self, weights: Floats, counts: Floats | None = None) -> Floats:
         if self.independent:

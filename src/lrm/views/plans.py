@@ -231,13 +231,15 @@ def bound_lines(plan: Plan, expected: Accuracy) -> Lines:
     ]
     if "svd_lower_bound" not in bounds:
         return lines
-    volume, svd = bounds["any_mechanism_lower_bound"], bounds["svd_lower_bound"]
+    svd = bounds["svd_lower_bound"]
     paper = number(bounds["paper_upper_bound"], 6)
     shape = f"rank r = {bounds['rank']} and condition C = {number(bounds['condition'])}"
+    lines.append(("SVD bound", f"{number(svd, 6)} or more for any {strategy}"))
+    if "any_mechanism_lower_bound" in bounds:
+        volume = number(bounds["any_mechanism_lower_bound"], 6)
+        lines.append(("volume bound", f"{volume} or more for any private mechanism"))
     return [
         *lines,
-        ("SVD bound", f"{number(svd, 6)} or more for any {strategy}"),
-        ("volume bound", f"{number(volume, 6)} or more for any private mechanism"),
         ("paper's bound", f"{paper} or less for the best {strategy}"),
         ("", f"from {shape} of the workload"),
     ]
@@ -253,10 +255,11 @@ def _bounds(plan: Plan, expected: Accuracy) -> dict[str, float]:
     if not isinstance(privacy, PureDP):
         return bounds
     scale = (float(privacy.epsilon) / expected.unit.factor) ** 2
+    if expected.unit.neighbours == "add-remove":  # replaced units move differences of columns only
+        bounds["any_mechanism_lower_bound"] = spectrum.any_mechanism_lower_bound / scale
     return {
         **bounds,
         "svd_lower_bound": spectrum.lower_bound / scale,
-        "any_mechanism_lower_bound": spectrum.any_mechanism_lower_bound / scale,
         "paper_upper_bound": spectrum.upper_bound / scale,
         "paper_volume_bound_as_printed": spectrum.volume_bound_as_printed / scale,
     }

@@ -73,7 +73,7 @@ def _plan(batch: Any, step: dict[str, Any]) -> bool:
     """Make one plan, to which a quick one gives way; return whether it was stopped."""
     from lrm.errors import LrmError, StopSolver  # noqa: PLC0415
     from lrm.planning.plan.file import load_plan  # noqa: PLC0415
-    from lrm.planning.plan.planner import plan  # noqa: PLC0415
+    from lrm.planning.plan.planner import PlanInterrupted, plan  # noqa: PLC0415
 
     noise, file, parent = step["noise"], Path(step["file"]), os.getppid()
     last = 0.0
@@ -89,7 +89,10 @@ def _plan(batch: Any, step: dict[str, Any]) -> bool:
             _tell(stage=progress.stage, round=progress.iteration, error=error, noise=noise)
 
     _tell(stage="compiled", round=0, error=None, noise=noise, effort=step["effort"])
-    made = plan(batch, noise=noise, effort=step["effort"], on_step=on_step, meet=step["meet"])
+    try:
+        made = plan(batch, noise=noise, effort=step["effort"], on_step=on_step, meet=step["meet"])
+    except PlanInterrupted as interruption:  # as `lrm plan` keeps the best so far
+        made = interruption.plan
     before = Path(step["before"]) if step["before"] else None
     if before is not None and before.exists() and made.objective == "total":
         with contextlib.suppress(LrmError):  # a file that somebody has edited gives way

@@ -51,6 +51,18 @@ AFTER_STOP = 0.1
 """Seconds that the certificate may still take after Ctrl-C has ended the search."""
 
 
+class PlanInterrupted(KeyboardInterrupt):
+    """Ctrl-C ended a search; ``plan`` is the best plan that it had found.
+
+    Nothing that follows the search runs, such as a release; a caller who wants the plan takes it
+    from here, or gives the search a ``time_limit``.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__("the search was interrupted; `plan` of this exception is the best so far")
+        self.plan = plan
+
+
 def plan(  # noqa: PLR0913 - each is a choice of the caller
     workload: Any,
     mechanism: str = "best",
@@ -98,7 +110,8 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
         to do with the noise of a release.
     on_step
         Called with each ``Step`` of a solver; may raise ``StopSolver`` to end with the best
-        so far. The first Ctrl-C does the same, a second one interrupts.
+        so far. Ctrl-C ends the search with ``PlanInterrupted``, a ``KeyboardInterrupt`` whose
+        ``plan`` is the best so far; a second Ctrl-C interrupts at once.
     time_limit
         Seconds until the plan must be ready, with the best strategy found so far: for
         reduction, search, rounding and certificate together. A mechanism that cannot have any
@@ -123,7 +136,7 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
     clock = Clock(time_limit, on_step)
     timings = Timings()
     batch = as_batch(workload, domain)
-    with threadpool_limits(threads), clock.stop_on_interrupt():
+    with threadpool_limits(threads), clock.stop_on_interrupt() as interruption:
         with timings.of("search"):
             goals = _goals(batch, mechanism, objective, meet, kind, clock)
         problem = Problem(batch, timings)
@@ -151,7 +164,9 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
             effort = options.get("effort", "normal")
             for other in problems:
                 made = _shaped(other, made, search, effort, max_records, goals) or made
-        return made
+    if interruption.received:
+        raise PlanInterrupted(made)
+    return made
 
 
 def _goals(  # noqa: PLR0913, PLR0917 - what they follow from
