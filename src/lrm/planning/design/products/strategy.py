@@ -31,7 +31,11 @@ MOST_CLASSED = 1 << 17
 """Combinations of values that may be in classes."""
 
 FEWER_CLASSES = 4
-"""How many times fewer classes there must be than combinations."""
+"""How many times fewer classes there must be than combinations, where other terms are products
+over the same attributes, or classes are many: they would lose the product that they are."""
+
+FEW_CLASSES = 512
+"""Classes of several terms that one axis may have whatever the number of combinations."""
 
 MOST_CLASSED_ENTRIES, MOST_ADDED_ENTRIES = 1 << 24, 1 << 30
 """Queries times combinations that are written out to see which combinations are alike; and those
@@ -233,8 +237,8 @@ def merged_axes(
     """Axes on which the terms of a batch have no two values alike, and the terms over these.
 
     Attributes on which the products of one term differ are one axis, whose classes are what the
-    terms distinguish: that x > y has two of them, for any number of values. Only where there are
-    far fewer classes than combinations.
+    terms distinguish: that x > y has two of them, for any number of values. Where
+    other terms are products over these attributes, only if classes are far fewer.
     """
     reduction = merge_values(batch, known)
     axes = axes_of(reduction.labels)
@@ -257,7 +261,14 @@ def merged_axes(
         return axes, reduction.batch
     # With a total, no combination is dropped.
     classes, count = distinct_values([Total(axis.combinations), *map(DenseMap, sums.values())])
-    if count * FEWER_CLASSES > axis.combinations:
+    is_product = (
+        reduction.batch.support()[:, together].any(axis=1) & ~mixed.any(axis=1)[batch.term_of]
+    )
+    by_itself = not is_product.any() and (batch.terms == 1 or count <= FEW_CLASSES)
+    if (
+        count == axis.combinations
+        or count * (1 if by_itself else FEWER_CLASSES) > axis.combinations
+    ):
         return axes, reduction.batch
     joint = replace(axis, classes=classes)
     fused = tuple(joint if one is axis else one for one in fused)

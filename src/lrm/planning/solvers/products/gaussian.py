@@ -273,7 +273,7 @@ def optimise_gaussian_groups(
         return min(groups, apart, key=lambda candidate: candidate.error)
     single_group = optimise_gaussian_products(batch, clock=clock)
     together = GaussianGroups((np.arange(batch.terms),), (single_group,), single_group.bound)
-    if joint or clock.must_end() or single_group.bound or single_group.own:
+    if joint or clock.must_end() or single_group.bound:
         return together
     groups = _groups(batch, clock, statements)
     return together if groups is None or together.error <= groups.error else groups
