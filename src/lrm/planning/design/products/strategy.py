@@ -261,9 +261,8 @@ def merged_axes(
         return axes, reduction.batch
     # With a total, no combination is dropped.
     classes, count = distinct_values([Total(axis.combinations), *map(DenseMap, sums.values())])
-    is_product = (
-        reduction.batch.support()[:, together].any(axis=1) & ~mixed.any(axis=1)[batch.term_of]
-    )
+    products = np.isin(batch.term_of, np.flatnonzero(~mixed.any(axis=1)))
+    is_product = reduction.batch.support()[products][:, together]
     by_itself = not is_product.any() and (batch.terms == 1 or count <= FEW_CLASSES)
     if (
         count == axis.combinations
