@@ -91,7 +91,7 @@ def test_processed_answers_stand_beside_raw_ones(release, tmp_path):
     assert "raw answers" in facts["post_processing"]["intervals"]
     assert [row["processed"] for row in facts["answers"]] == done.answers.tolist()
     assert [row["answer"] for row in facts["answers"]] == release.answers.tolist()
-    assert "non-negative, integer" in facts["registry"]["accounting"]["post_processing"]
+    assert "consistent, integer" in facts["registry"]["accounting"]["post_processing"]
     export_csv(release, tmp_path / "answers.csv", processed=done)
     header = (tmp_path / "answers.csv").read_text(encoding="utf-8").splitlines()[0]
     assert header.endswith(",confidence,processed")

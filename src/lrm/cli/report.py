@@ -36,7 +36,7 @@ post_process_option = click.option(
     "--post-process",
     metavar="A,B",
     callback=chosen_steps,
-    help="Post-processed answers too: consistent, non-negative, integer.",
+    help="Post-processed answers too: consistent, integer.",
 )
 
 
@@ -73,7 +73,7 @@ def report(file: str, output: str | None, **choices: Any) -> None:
     \b
     Example:
       lrm report answers.lrm -o answers.html
-      lrm report answers.lrm --post-process non-negative,integer
+      lrm report answers.lrm --post-process consistent
       lrm report plan.lrm --epsilon 0.1 -o plan.html
       lrm compare prefix:64 --json > comparison.json
       lrm report comparison.json

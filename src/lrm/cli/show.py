@@ -54,7 +54,7 @@ def show(file: str, statement: str | None, **choices: Any) -> None:
       lrm show answers.lrm --csv tables/ --xlsx answers.xlsx
       lrm show answers.lrm --plot answers.svg
       lrm show answers.lrm --export answers.json \
-          --csv answers.csv --post-process non-negative,integer
+          --csv answers.csv --post-process consistent
     """
     from lrm.files.archive import archive_format
     from lrm.planning.plan.file import load_plan

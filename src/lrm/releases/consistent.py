@@ -101,7 +101,8 @@ class _Tables:
         ends = np.cumsum([math.prod(shape) for shape in self.shapes])
         starts = [0, *ends.tolist()]
         self.slices = {
-            a: slice(*ends) for a, ends in zip(self.subsets, itertools.pairwise(starts), strict=True)
+            a: slice(*ends)
+            for a, ends in zip(self.subsets, itertools.pairwise(starts), strict=True)
         }
         self.count = int(ends[-1])
 
@@ -109,7 +110,7 @@ class _Tables:
         return tuple(self.sizes[i] for i in axes)
 
     def _scale(self, axes: Axes, subset: Axes) -> float:
-        return math.prod(self.sizes[i] for i in axes if i not in subset) ** -0.5
+        return 1.0 / math.sqrt(math.prod(self.sizes[i] for i in axes if i not in subset))
 
     def _place(self, axes: Axes, subset: Axes) -> tuple[slice, ...]:
         return tuple(slice(1, None) if i in subset else slice(0, 1) for i in axes)
@@ -378,7 +379,10 @@ def _list_problem(
 def _product_problem(
     batch: ProductBatch, answers: Floats, importance: Floats, total: float | None
 ) -> _Problem:
-    labels = [_merged_values([choices[f] for f in batch.present(i)]) for i, choices in enumerate(batch.factors)]
+    labels = [
+        _merged_values([choices[f] for f in batch.present(i)])
+        for i, choices in enumerate(batch.factors)
+    ]
     sizes = tuple(int(values.max()) + 1 for values in labels)
     made: dict[tuple[int, int], LinearMap] = {}
 

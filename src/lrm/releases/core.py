@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -31,6 +31,9 @@ from lrm.queries.workload.statements import group_columns
 from lrm.releases.answer_files import write_answers
 from lrm.releases.concerns import release_concerns
 from lrm.releases.further import answer_further
+
+if TYPE_CHECKING:
+    from lrm.releases.postprocess import Processed
 
 VERSION = 5
 
@@ -310,6 +313,31 @@ class Release:
             A query that the measurements do not determine raises ``UnsupportedQuery``.
         """
         return answer_further(self, queries)
+
+    def consistent(self, total: float | None = None) -> Processed:
+        """Answers that add up and count no negative number of rows, nearest to the released ones.
+
+        They stand beside `answers`, which stay the unbiased ones that intervals belong to, and cost
+        no privacy: nothing but this release is looked at. The sum of squared errors over the batch
+        does not grow; small counts come out too large on average.
+
+        Parameters
+        ----------
+        total
+            The number of rows, where it was published exactly elsewhere. Never pass a total that
+            is not public.
+
+        Examples
+        --------
+        >>> import lrm
+        >>> plan = lrm.plan([[1, 1], [1, 0], [0, 1]])
+        >>> fixed = lrm.release(plan, [0, 20], epsilon=1).consistent()
+        >>> bool(fixed.answers.min() >= 0)
+        True
+        """
+        from lrm.releases.postprocess import process  # noqa: PLC0415 - it holds a release
+
+        return process(self, ["consistent"], total)
 
     def shown_blocks(self) -> Iterator[tuple[int, int]]:
         """Yield ``(start, stop)`` of blocks of shown answers that are small enough to hold."""

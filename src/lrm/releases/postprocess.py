@@ -1,4 +1,4 @@
-"""Optional repairs of released answers: consistent, non-negative, whole numbers.
+"""Optional repairs of released answers: consistent without negative counts, whole numbers.
 
 Nothing here looks at more than a release, so no privacy is spent. The raw answers are the
 unbiased ones and stay in the record; intervals and standard errors belong to them.
@@ -7,30 +7,30 @@ unbiased ones and stay in the record; intervals and standard errors belong to th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrm.domain import Domain, Numbers
-from lrm.errors import ConvergenceError, UsageError
-from lrm.files.spelling import how_many
-from lrm.planning.design.cone import cone
+from lrm.errors import UsageError
 from lrm.queries.maps.linear import Floats
 from lrm.queries.maps.products.batch import ProductBatch
-from lrm.releases.core import Release
+from lrm.queries.workload import AnswerTable
+from lrm.releases.consistent import consistent_answers
+from lrm.releases.core import Release, shown_values
+
+MOST_MOVED = 20
+"""Statements whose distance a note lists."""
 
 STEPS = {
     "consistent": (
-        "All answers are computed from one least-squares estimate of the cells, so that totals "
-        "are the sums of their parts. Not biased; for independent noise of one scale no answer's "
-        "standard error becomes larger."
-    ),
-    "non-negative": (
-        "The nearest table (by least squares on the noisy measurements) without negative counts "
-        "takes the place of the estimate; answers are consistent with each other. Biased: "
-        "small counts come out too large on average, and sums of many small counts far too "
-        "large where noise is larger than they are."
+        "The answers of tables without negative counts that are nearest to the released answers: "
+        "totals are the sums of their parts. The sum of squared errors over the batch does not "
+        "grow; that of one statement may. Biased: small counts come out too large on average, "
+        "large ones a little too small."
     ),
     "integer": (
         "Each answer of a query with whole weights is rounded to the nearest whole number. Moves "
@@ -40,10 +40,10 @@ STEPS = {
 }
 """What each step does and what bias it causes, in the order in which they are applied."""
 
-INTERVALS = "Intervals and standard errors are those of the raw answers, not of processed ones."
+ALIASES = {"non-negative": "consistent"}
+"""Former names of steps."""
 
-MOST_CELLS = 2_000
-"""Merged cells up to which the nearest non-negative table is looked for (some seconds)."""
+INTERVALS = "Intervals and standard errors are those of the raw answers, not of processed ones."
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +74,55 @@ class Processed:
         """Each step with what it does and what bias it causes."""
         return [(step, STEPS[step]) for step in self.steps]
 
+    @property
+    def moved_words(self) -> str:
+        """How far the answers of each statement were moved, as a sentence."""
+        parts = [f"{name} {value:.2g}" for name, value in self.moved.items()]
+        more = f" and {len(parts) - MOST_MOVED:,} more" if len(parts) > MOST_MOVED else ""
+        return (
+            "Root mean square of (processed − released answer) / standard error, by statement: "
+            f"{', '.join(parts[:MOST_MOVED])}{more}."
+        )
 
-def process(release: Release, steps: Iterable[str]) -> Processed:
+    @cached_property
+    def moved(self) -> dict[str, float]:
+        """How far the answers of each statement were moved, in standard errors.
+
+        The root mean square over its queries, those that are inputs of derived answers included.
+        """
+        change = np.abs(self.answers - self.raw_answers)
+        errors = self.release.standard_errors
+        ratio = np.divide(change, errors, out=np.zeros_like(change), where=errors > 0)
+        moved = {}
+        for statement in self.release.plan.workload.tables:
+            rows = ratio[slice(*statement.rows)]
+            moved[statement.name] = float(np.sqrt(np.mean(rows**2))) if len(rows) else 0.0
+        return moved
+
+    @property
+    def negative_share(self) -> float:
+        """The share of negative released answers: where it is large, so is the bias."""
+        return float(np.mean(self.raw_answers < 0)) if len(self.raw_answers) else 0.0
+
+    def to_arrow(self, confidence: float = 0.95) -> Any:
+        """The columns of ``release.to_arrow``, and ``processed``, as a ``pyarrow.Table``."""
+        return self._table(confidence).to_arrow().replace_schema_metadata(self.release.stated)
+
+    def to_pandas(self, confidence: float = 0.95) -> Any:
+        """The columns of ``release.to_pandas``, and ``processed``, as a ``pandas.DataFrame``."""
+        return self._table(confidence).to_pandas()
+
+    def to_polars(self, confidence: float = 0.95) -> Any:
+        """The columns of ``release.to_polars``, and ``processed``, as a ``polars.DataFrame``."""
+        return self._table(confidence).to_polars()
+
+    def _table(self, confidence: float) -> AnswerTable:
+        table = self.release.table(confidence)
+        values = shown_values(self.release, self.answers)
+        return replace(table, numbers={**table.numbers, "processed": values})
+
+
+def process(release: Release, steps: Iterable[str], total: float | None = None) -> Processed:
     """Repair the answers of a release. A function of the release alone.
 
     Parameters
@@ -83,8 +130,10 @@ def process(release: Release, steps: Iterable[str]) -> Processed:
     release
         What was published.
     steps
-        Any of ``"consistent"``, ``"non-negative"`` (consistent too) and ``"integer"``. They
-        are applied in this order, however they are given.
+        ``"consistent"`` (its former name ``"non-negative"`` means the same) and ``"integer"``.
+        They are applied in this order, however they are given.
+    total
+        A number of rows that was published exactly elsewhere, for ``"consistent"``.
 
     Examples
     --------
@@ -95,88 +144,24 @@ def process(release: Release, steps: Iterable[str]) -> Processed:
     >>> bool(abs(total - one - other) < 1e-9)
     True
     """
-    step_set = set(steps)
+    step_set = {ALIASES.get(step, step) for step in steps}
     unknown = sorted(step_set - set(STEPS))
     if unknown or not step_set:
         shown_value = repr(unknown[0]) if unknown else "an empty list"
         raise UsageError(
             f"steps of post-processing must be among {', '.join(STEPS)}, not {shown_value}"
         )
+    if total is not None and "consistent" not in step_set:
+        raise UsageError("a known total is for consistent answers: ask for 'consistent'")
     ordered = tuple(step for step in STEPS if step in step_set)
     answers = release.answers.copy()
-    if "non-negative" in step_set:
-        answers = _non_negative(release)
-    elif "consistent" in step_set:
-        answers = _consistent(release)
+    if "consistent" in step_set:
+        answers = consistent_answers(release.plan.workload, answers, total)
     if "integer" in step_set:
         is_integer = whole_queries(release)
         answers[is_integer] = np.rint(answers[is_integer]) + 0.0  # no negative zeros
     answers.flags.writeable = False
     return Processed(release, ordered, answers)
-
-
-def _measurements(release: Release) -> Floats:
-    return release.noisy_measurements.astype(np.float64) * 2.0**-release.plan.bits
-
-
-def _consistent(release: Release) -> Floats:
-    """``W·L⁺·y``: by Gauss and Markov the best linear unbiased answers from measurements y."""
-    plan = release.plan
-    _check_exact(release)
-    if len(plan.measured.groups) > 1:
-        raise UsageError(
-            "the answers of this release follow from several groups of measurements, each with an "
-            "estimate of its own, and cannot be made consistent; use the answers as they are"
-        )
-    if plan.reconstruction_map.given is None:
-        return release.answers.copy()  # they follow from one estimate already
-    fitted = plan.measured.reconstruction_of(plan.workload.queries)
-    assert fitted is not None  # noqa: S101 - the plan does not merge what its own queries distinguish
-    return fitted.apply(_measurements(release))
-
-
-def _non_negative(release: Release) -> Floats:
-    """``W·x`` with the x ≥ 0 of least ``‖L·x − y‖``.
-
-    x itself need not be unique, but L·x is (the projection onto a convex cone), and with it
-    every answer ``W·x = B·L·x``.
-    """
-    _check_exact(release)
-    plan = release.plan
-    _check_cells(plan.measured.merged_cell_count)
-    columns, answers = cone(plan.measured, plan.workload.queries)
-    solution = _nearest(columns, _measurements(release)) if columns.size else np.zeros(0)
-    return answers(solution)
-
-
-def _check_cells(merged: int) -> None:
-    if merged > MOST_CELLS:
-        raise UsageError(
-            f"the nearest non-negative table is looked for among at most {MOST_CELLS:,} cells, "
-            f"but the queries of this release distinguish {how_many(merged)}; ask for "
-            "'consistent' instead, or process the answers yourself"
-        )
-
-
-def _nearest(parts: Floats, measurements: Floats) -> Floats:
-    """The x ≥ 0 with ``parts·x`` nearest to the measurements, by an active-set method."""
-    from scipy.optimize import nnls  # noqa: PLC0415 - 0.1 s, for those who repair answers
-
-    try:
-        solution, _ = nnls(parts, measurements, maxiter=50 * parts.shape[1])
-    except RuntimeError:
-        raise ConvergenceError(
-            "the search for the nearest non-negative table did not end; ask for 'consistent'"
-        ) from None
-    return np.asarray(solution)
-
-
-def _check_exact(release: Release) -> None:
-    if not release.plan.exact:
-        raise UsageError(
-            "the plan of this release is relaxed: its queries do not follow from its "
-            "measurements exactly, and answers cannot be made consistent; plan without --relaxed"
-        )
 
 
 def whole_queries(release: Release) -> NDArray[np.bool_]:

@@ -185,7 +185,7 @@ def _answers(
         notes = Prose(tuple(derived_notes(release.plan.workload.derived)), "list")
         after.append(Document("", (Prose((DERIVED,)), notes)))
     if processed is not None:
-        blocks = (Prose((INTERVALS,)), Facts(tuple(processed.notes)))
+        blocks = (Prose((INTERVALS,)), Facts((*processed.notes, ("moved", processed.moved_words))))
         after.append(Document("Post-processing", blocks))
     return Document("Answers", (Prose(tuple(sentences)),), parts=tuple(after))
 
