@@ -118,7 +118,8 @@ def test_consistent_answers_are_those_of_the_nearest_table(release):
     cells = scipy.optimize.nnls(queries, release.answers)[0]
     nearest, fixed = queries @ cells, release.consistent().answers
     before = np.linalg.norm(nearest - release.answers)
-    assert np.linalg.norm(fixed - release.answers) <= before * (1 + 1e-6) + 1e-6 * np.abs(nearest).max()
+    rounding = 1e-6 * np.abs(nearest).max()
+    assert np.linalg.norm(fixed - release.answers) <= before * (1 + 1e-6) + rounding
     assert fixed[np.all(queries >= 0, axis=1)].min() >= 0
     whole = process(release, ["integer"]).answers
     np.testing.assert_allclose(whole, np.rint(release.answers))
