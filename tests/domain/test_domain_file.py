@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -265,3 +266,25 @@ def test_nan_is_dropped_where_nothing_is_said_of_it(kind):
     assert (
         parse_domain(text.replace("null: drop", "null: drop, nan: cell")).labels("x")[-1] == "(nan)"
     )
+
+
+def test_each_value_of_a_long_list_is_scanned_once(monkeypatch):
+    """A domain may have 300,000 values: they were scanned twice, and read by a loader each."""
+    scanned = []
+    scan, begin = yaml.SafeLoader.scan_plain, yaml.SafeLoader.__init__
+    loaders = []
+    monkeypatch.setattr(
+        yaml.SafeLoader, "scan_plain", lambda self: scanned.append(1) or scan(self), raising=False
+    )
+    monkeypatch.setattr(
+        yaml.SafeLoader, "__init__", lambda self, text: loaders.append(1) or begin(self, text)
+    )
+    values = [f"v{i}" for i in range(200)]
+    listed = ", ".join(values)
+    domain = parse_domain(
+        "lrm-domain: 1\nunit: row\nattributes:\n"
+        f"  - {{name: c, kind: categories, null: drop, outside: drop, values: [{listed}]}}"
+    )
+    assert domain.attributes[0].values == tuple(values)
+    assert len(scanned) < 1.2 * len(values)
+    assert len(loaders) < 10
