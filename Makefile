@@ -13,7 +13,7 @@ export MALLOC_TOP_PAD_ ?= 16777216
 # Else each of the many processes of the tests would compile lrm again: 0.5 s of 1.4 s.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long coverage quick lint format bench study docs graph package pictures clean
+.PHONY: demo test test-long coverage quick oldest lint format bench study docs graph package pictures clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -47,6 +47,12 @@ coverage: $(VENV)/.dev  ## which lines of lrm `make test` runs, as a table and i
 
 quick: $(VENV)/.dev  ## the suite without its statistical tests
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not long"
+
+oldest:  ## the tests of tables, SQL and the command line with the lowest versions that pyproject.toml admits
+	@$(PYTHON) -m venv build/oldest
+	@build/oldest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	@build/oldest/bin/uv pip install --quiet --python build/oldest/bin/python --resolution lowest-direct -e '.[all,dev]'
+	@build/oldest/bin/python -m pytest -n 2 -m "not slow and not long" tests/tables tests/sql tests/cli
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .

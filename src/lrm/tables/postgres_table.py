@@ -126,7 +126,7 @@ class PostgresTable(Table):
         selected = ", ".join(rows.selected(person))
         listed = ", ".join([*rows.words(known_classes), *(["person"] if person else [])])
         rows_read = f"SELECT {selected} FROM {self._relation}{' LIMIT 0' if empty else ''}"  # noqa: S608
-        worded = f"SELECT {listed} FROM ({rows_read}) AS t{joins}"  # noqa: S608
+        worded = f"SELECT {listed} FROM rows_read AS t{joins}"  # noqa: S608
         condition = rows.counted
         if person is not None:
             worded = (
@@ -134,7 +134,10 @@ class PostgresTable(Table):
                 f"FROM ({worded}) AS r WHERE {condition} AND person IS NOT NULL"
             )
             condition = rows.kept(persons.fresh_key())
-        return _counted(rows, f"FROM ({worded}) AS s WHERE {condition}")
+        # Materialized: a function in a view could otherwise be called anew wherever a value is
+        # looked at, and place one row in several cells.
+        counted = _counted(rows, f"FROM ({worded}) AS s WHERE {condition}")
+        return f"WITH rows_read AS MATERIALIZED ({rows_read}) {counted}"
 
     @staticmethod
     def _wide(rows: JoinedRows, place: int) -> str:

@@ -92,7 +92,7 @@ def _counted(frame: DataFrame, count: Count, needed: dict[str, Column]) -> DataF
     domain = count.domain
     rows = JoinedRows(SQL, count, [needed[name] for name in domain.names])
     person = None if domain.unit.column is None else needed[domain.unit.column]
-    frame = frame.selectExpr(*rows.selected(person))
+    frame = _evaluated_once(frame.selectExpr(*rows.selected(person)))
     known_classes = rows.joined()
     for wide in rows.wide():
         frame = _bucketed(frame, rows, wide)
@@ -104,6 +104,17 @@ def _counted(frame: DataFrame, count: Count, needed: dict[str, Column]) -> DataF
         frame = frame.where("person IS NOT NULL").selectExpr(*rows.ranked)
         frame = frame.where(rows.kept(persons.fresh_key()))
     return _entries(frame, rows)
+
+
+def _evaluated_once(frame: DataFrame) -> DataFrame:
+    """The same rows behind a step that Spark's optimiser moves nothing across.
+
+    Otherwise a function of the frame is called once for a filter and again for a value, and a row
+    whose values differ between calls is in several cells.
+    """
+    # A local checkpoint keeps the rows as they are; if a worker is lost, the count fails rather than
+    # computing some rows again.
+    return frame.localCheckpoint(eager=False)
 
 
 def _entries(frame: DataFrame, rows: JoinedRows) -> DataFrame:
