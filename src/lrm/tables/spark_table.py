@@ -112,8 +112,7 @@ def _evaluated_once(frame: DataFrame) -> DataFrame:
     Otherwise a function of the frame is called once for a filter and again for a value, and a row
     whose values differ between calls is in several cells.
     """
-    # A local checkpoint keeps the rows as they are; if a worker is lost, the count fails rather than
-    # computing some rows again.
+    # If a worker is lost, the count of a local checkpoint fails instead of computing rows again.
     return frame.localCheckpoint(eager=False)
 
 
