@@ -339,6 +339,10 @@ class Release:
 
         return process(self, ["consistent"], total)
 
+    def shown_with(self, answers: Floats) -> Floats:
+        """All shown values where the linear queries have other answers, such as processed ones."""
+        return shown_values(self, answers)
+
     def shown_blocks(self) -> Iterator[tuple[int, int]]:
         """Yield ``(start, stop)`` of blocks of shown answers that are small enough to hold."""
         ranges = self.plan.reconstruction_map.row_ranges()

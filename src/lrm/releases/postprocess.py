@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,9 @@ from lrm.queries.maps.linear import Floats
 from lrm.queries.maps.products.batch import ProductBatch
 from lrm.queries.workload import AnswerTable
 from lrm.releases.consistent import consistent_answers
-from lrm.releases.core import Release, shown_values
+
+if TYPE_CHECKING:
+    from lrm.releases.core import Release
 
 MOST_MOVED = 20
 """Statements whose distance a note lists."""
@@ -118,7 +120,7 @@ class Processed:
 
     def _table(self, confidence: float) -> AnswerTable:
         table = self.release.table(confidence)
-        values = shown_values(self.release, self.answers)
+        values = self.release.shown_with(self.answers)
         return replace(table, numbers={**table.numbers, "processed": values})
 
 
