@@ -85,7 +85,11 @@ def quantise(  # noqa: PLR0913 - what a strategy is, and what it is for
         given = reconstruction.scaled(2.0**fine / factor)
         return final, FlatReconstruction(queries, final.real_map, None, given)
     coarse = min(30, most_bits(max_records or DEFAULT_MAX_RECORDS))
-    final = _admitting(matrix.rounded(2.0**coarse / norm), cell_map, coarse, max_records)
+    # An entry that is rounded up must leave room for the records, too, in the largest merged cell.
+    factor = 2.0**coarse
+    if max_records is not None:
+        factor -= float(cell_map.largest_factors().max(initial=0)) / 2
+    final = _admitting(matrix.rounded(factor / norm), cell_map, coarse, max_records)
     if matrix.shape[0] >= matrix.shape[1]:
         inverse = final.left_inverse()
         if inverse.determines_cells:
@@ -115,6 +119,9 @@ def _row_space_route(
         base, mix, rank = combination
         bits = most_bits(max_records or DEFAULT_MAX_RECORDS)
         rounded = np.rint(mix * 2.0**bits) @ base
+        if np.abs(rounded).max() > 2.0**bits:  # rounded up, and then there is no room for records
+            most_added = np.abs(base).sum(axis=0).max() / 2
+            rounded = np.rint(mix * (2.0**bits - most_added)) @ base
         if np.abs(rounded).max() < LARGEST_WHOLE:
             final = _admitting(DenseMap(rounded), cell_map, bits, max_records, rank)
             return final, final.reconstruct(queries)

@@ -61,6 +61,9 @@ class TableGroups:
         if len(bodies) == 1:
             return bodies[0]
         integer_shares = [max(1, math.floor(share * WHOLE)) for share in self.shares]
+        # Shares below the least one were raised to it: the largest makes room for them.
+        largest = integer_shares.index(max(integer_shares))
+        integer_shares[largest] -= max(0, sum(integer_shares) - WHOLE)
         return Groups(bodies, tuple(integer_shares))
 
 
