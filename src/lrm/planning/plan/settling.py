@@ -8,10 +8,14 @@ that these rounds have ended with; further rounds go on from the last strategy.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from lrm.clock import Step, Timings
 from lrm.errors import StopSolver
+from lrm.planning.design.products.residuals import GaussianGroups
 from lrm.planning.design.products.strategy import ProductStrategy
 from lrm.planning.plan.goals import Goals
 from lrm.planning.solvers.products.reweigh import Reweighing
@@ -23,7 +27,12 @@ from lrm.planning.strategies.best import (
     has_few_cells,
     refine,
 )
-from lrm.planning.strategies.products import bounded, reweighed
+from lrm.planning.strategies.products import (
+    bounded,
+    products_in_groups,
+    reweighed,
+    terms_of_statements,
+)
 from lrm.queries.maps.linear import Floats
 from lrm.queries.maps.products.combine import weigh_terms
 
@@ -38,6 +47,9 @@ SHARE = 0.3
 
 ROUNDED = 0.99
 """What the largest squared ratio must fall to in rounds: rounding to integers costs less."""
+
+ABOVE = 1.001**2
+"""Squared ratio to the even split above which a statement is measured by itself."""
 
 SEARCHES = 6
 """Searches over products for tolerances, each with the weights that follow from the one before and
@@ -104,7 +116,7 @@ def _over_products(
         first = Settled(problem, choice, emphasis)
         settled = _at_fixed_sets(goals, first, search)
         if searches == 1:
-            return settled
+            return _none_above(goals, settled, search, effort)
         score = goals.score(settled.squares(goals, search))
         if score < least:
             best, least = settled, score
@@ -112,6 +124,35 @@ def _over_products(
         if raised is None or search.clock.ended:
             break
         emphasis = raised
+    return best
+
+
+def _none_above(goals: Goals, settled: Settled, search: Search, effort: Effort) -> Settled:
+    """What is better where an even split serves some statements better than a strategy does.
+
+    Either these statements are measured by themselves and all others as before, or every statement
+    is: that is the even split, with the best shares.
+    """
+    statements = terms_of_statements(settled.problem)
+    if search.clock.must_end() or len(statements) != len(goals.even):
+        return settled  # terms are of several statements, or split by importances
+    squares = settled.squares(goals, search)
+    above = np.flatnonzero(squares > ABOVE)
+    if not len(above):
+        return settled
+    alone = [statements[number] for number in above]
+    found = settled.choice.found
+    terms = found.terms if isinstance(found, GaussianGroups) else [g.terms for g in found.groups]
+    rest = (frozenset(some.tolist()).difference(*alone) for some in terms)
+    best, least = settled, goals.score(squares)
+    for groups in ([*alone, *filter(None, rest)], statements):
+        with suppress(StopSolver):
+            problem = Problem(goals.weighted(goals.even), settled.problem.timings)
+            choice = products_in_groups(problem, search, groups, effort)
+            other = _at_fixed_sets(goals, Settled(problem, choice, goals.even), search)
+            score = goals.score(other.squares(goals, search))
+            if score < least:
+                best, least = other, score
     return best
 
 

@@ -23,8 +23,11 @@ from lrm.planning.design.products.strategy import Group, ProductStrategy, axes_o
 from lrm.planning.design.products.subsets import masks_of
 from lrm.planning.solvers import settings
 from lrm.planning.solvers.products.bounds import ROUNDING, product_bound
-from lrm.planning.solvers.products.gaussian import optimise_gaussian_groups
-from lrm.planning.solvers.products.optimise import optimise_products
+from lrm.planning.solvers.products.gaussian import (
+    optimise_gaussian_groups,
+    solve_gaussian_groups,
+)
+from lrm.planning.solvers.products.optimise import optimise_products, solve_groups
 from lrm.planning.solvers.race import Candidate
 from lrm.planning.solvers.settings import Effort
 from lrm.planning.strategies.base import Problem, ProductChoice, Search
@@ -57,7 +60,7 @@ def best_products(problem: Problem, search: Search, *, effort: Effort = "normal"
 
     `bounded` states how far it may be from the best of all.
     """
-    batch, terms = _batch(problem), _terms_of_statements(problem)
+    batch, terms = _batch(problem), terms_of_statements(problem)
     if search.noise == "gaussian":
         residuals = optimise_gaussian_groups(batch, clock=search.clock, statements=terms)
         return _searched("best", residuals, search, effort)
@@ -70,6 +73,19 @@ def best_products(problem: Problem, search: Search, *, effort: Effort = "normal"
     return _searched("best", strategy, search, effort)
 
 
+def products_in_groups(
+    problem: Problem, search: Search, groups: list[frozenset[int]], effort: Effort
+) -> ProductChoice:
+    """The strategy that measures given groups of terms, each by itself."""
+    batch = _batch(problem)
+    if search.noise == "gaussian":
+        residuals = solve_gaussian_groups(batch, groups, clock=search.clock)
+        return _searched("best", residuals, search, effort)
+    clock = search.clock.part(settings.STATEMENTS_SECONDS)
+    found = solve_groups(batch, groups, seed=search.seed, clock=clock)
+    return _searched("best", found, search, effort)
+
+
 def _searched(
     mechanism: str, strategy: ProductStrategy | GaussianGroups, search: Search, effort: Effort
 ) -> ProductChoice:
@@ -78,7 +94,7 @@ def _searched(
     return ProductChoice(mechanism, strategy, record=record)
 
 
-def _terms_of_statements(problem: Problem) -> list[frozenset[int]]:
+def terms_of_statements(problem: Problem) -> list[frozenset[int]]:
     """The terms of each statement that are of none before it; [] where there are not several."""
     workload, queries, batch = problem.workload, problem.workload.products, problem.products
     if queries is None or batch is None or len(workload.statements) < 2:

@@ -286,13 +286,19 @@ def _groups(
     with contextlib.suppress(StopSolver):
         grouping = group_terms(batch, clock, _residual_root, statements)
         if grouping is not None:
-            terms = tuple(np.array(sorted(group)) for group in grouping.groups)
-            parts = tuple(
-                optimise_gaussian_products(batch.take(part_terms), clock=clock)
-                for part_terms in terms
-            )
-            return GaussianGroups(terms, parts)
+            return solve_gaussian_groups(batch, grouping.groups, clock=clock)
     return None
+
+
+def solve_gaussian_groups(
+    batch: ProductBatch, groups: Sequence[frozenset[int]], *, clock: Clock = UNLIMITED
+) -> GaussianGroups:
+    """Residual strategies for given groups of terms."""
+    terms = tuple(np.array(sorted(group)) for group in groups)
+    parts = tuple(
+        optimise_gaussian_products(batch.take(part_terms), clock=clock) for part_terms in terms
+    )
+    return GaussianGroups(terms, parts)
 
 
 def _residual_root(batch: ProductBatch) -> float:

@@ -74,6 +74,21 @@ def optimise_products(  # noqa: PLR0913 - one family of arguments
     return search.best if search.best.error <= 0.999 * quick.error else quick
 
 
+def solve_groups(
+    batch: ProductBatch,
+    groups: Sequence[frozenset[int]],
+    *,
+    seed: int = 0,
+    clock: Clock = UNLIMITED,
+) -> ProductStrategy:
+    """The strategy for given groups of terms, each searched quickly, with their best shares."""
+    rng, solved = np.random.default_rng(seed), []
+    for place, terms in enumerate(groups):
+        share = clock.share(1 / (len(groups) - place))
+        solved.append(_TermSearch(batch, terms, rng).run("quick", share))
+    return ProductStrategy.combine(solved)
+
+
 class _Best:
     """Counts the steps of a search, and states its least error in each."""
 
