@@ -81,8 +81,7 @@ def products_in_groups(
     if search.noise == "gaussian":
         residuals = solve_gaussian_groups(batch, groups, clock=search.clock)
         return _searched("best", residuals, search, effort)
-    clock = search.clock.part(settings.STATEMENTS_SECONDS)
-    found = solve_groups(batch, groups, seed=search.seed, clock=clock)
+    found = solve_groups(batch, groups, seed=search.seed, clock=search.clock)
     return _searched("best", found, search, effort)
 
 

@@ -28,6 +28,9 @@ from lrm.queries.maps.products.batch import ProductBatch
 #: A quick look at a group, to compare splits.
 SCOUT = GroupEffort(0, 1, 6, 0, (10,), (3,), 0, 40)
 
+#: Counted seconds of the search for one of several given groups.
+GROUP_WORK = 1.0
+
 
 def optimise_products(  # noqa: PLR0913 - one family of arguments
     batch: ProductBatch,
@@ -82,10 +85,10 @@ def solve_groups(
     clock: Clock = UNLIMITED,
 ) -> ProductStrategy:
     """The strategy for given groups of terms, each searched quickly, with their best shares."""
-    rng, solved = np.random.default_rng(seed), []
-    for place, terms in enumerate(groups):
-        share = clock.share(1 / (len(groups) - place))
-        solved.append(_TermSearch(batch, terms, rng).run("quick", share))
+    rng = np.random.default_rng(seed)
+    solved = [
+        _TermSearch(batch, terms, rng).run("quick", clock.part(GROUP_WORK)) for terms in groups
+    ]
     return ProductStrategy.combine(solved)
 
 
