@@ -15,6 +15,7 @@ from lrm.domain import Bins, Categories, Dates, Domain, Integers
 from lrm.errors import FileFormatError, WorkloadError
 from lrm.queries.sql import sql
 from lrm.queries.workload.display import Bound, Display, OrderKey
+from lrm.queries.workload.layout import layout_of
 from lrm.views.answers import statement_tables
 from lrm.views.releases import summary_facts
 
@@ -218,3 +219,27 @@ def test_answers_that_only_a_display_names_are_known_by_their_text():
         "ORDER BY q2.COUNT(*)",
     ]
     assert {label.query for label in batch.shown} == {"n", "q1.SUM(month)", "s", "q2.COUNT(*)"}
+
+
+def test_rollup_over_a_renamed_column_and_its_expression_has_every_row() -> None:
+    statement = (
+        "SELECT month AS m, least(month, 2) AS k, COUNT(*) AS n FROM flights GROUP BY CUBE (m, k)"
+    )
+    table = sql(statement, DOMAIN).tables[0]
+    groups = layout_of(sql(statement, DOMAIN), table).groups()
+    expected = [(str(m), str(min(m, 2))) for m in range(1, 5)]
+    pairs = [(dict(group).get("m"), dict(group).get("k")) for group in groups]
+    assert [column.name for column in table.columns] == ["m", "k"]
+    assert sorted(pairs, key=str) == sorted(
+        [*expected, *((m, None) for m, _ in expected), (None, "1"), (None, "2"), (None, None)],
+        key=str,
+    )
+
+
+def test_a_rank_selected_twice_has_a_rank_for_each_column() -> None:
+    rank = "RANK() OVER (ORDER BY COUNT(*) DESC)"
+    statement = f"SELECT month, COUNT(*) AS n, {rank} AS a, {rank} AS b FROM flights GROUP BY month"
+    (display,) = sql(statement, DOMAIN).display
+    first, second = display.ranks
+    assert (first.name, second.name) == ("a", "b")
+    assert replace(second, name="a") == first

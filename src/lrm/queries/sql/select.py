@@ -85,17 +85,17 @@ class Select:
         self._check_grouped({*grouped, *(axis for key in keys for axis in key.axes)})
         for item in self.normal.items:
             node = item.expr
+            if isinstance(node, ir.Attribute) and node.axis in grouped:  # in some sets also a key
+                if item.alias is not None:
+                    self.renamed[node.axis] = item.alias
+                elif item.name != node.name:
+                    self.renamed.setdefault(node.axis, item.name)
+                continue
             if node in keys:
                 continue
             if item.alias is not None and isinstance(node, ir.Text | ir.Number):
                 text = node.value if isinstance(node, ir.Text) else node.text
                 self.constants.append((item.alias, text))
-                continue
-            if isinstance(node, ir.Attribute) and node.axis in grouped:
-                if item.alias is not None:
-                    self.renamed[node.axis] = item.alias
-                elif item.name != node.name:
-                    self.renamed.setdefault(node.axis, item.name)
                 continue
             if isinstance(node, ir.Attribute | ir.LookedUp):
                 sentence = f"column {shown(node)!r} must appear in GROUP BY or inside an aggregate"
@@ -211,7 +211,11 @@ class Select:
             for clauses in (self.having, self.qualify)
         )
         order = _order_keys(normal.order, names, groups)
-        ranks = tuple(_rank(rank, names, groups) for rank in self.ranks)
+        ranks = tuple(
+            _rank(name, node, names, groups)
+            for name, node in self.named.items()
+            if isinstance(node, ir.Window) and ir.is_rank(node)
+        )
         keys = [*order, *(key for rank in ranks for key in rank.order)]
         used = {bound.answer for clause in (*having, *qualify) for bound in clause}
         used |= {key.column for key in keys if key.labels is None} | {rank.name for rank in ranks}
@@ -279,7 +283,7 @@ def _order_keys(
     return tuple(order_keys)
 
 
-def _rank(node: ir.Window, names: Mapping[Expr, str], groups: Groups) -> Rank:
+def _rank(name: str, node: ir.Window, names: Mapping[Expr, str], groups: Groups) -> Rank:
     for group_key in node.partition:
         if group_key not in groups:
             raise refuse(
@@ -288,7 +292,7 @@ def _rank(node: ir.Window, names: Mapping[Expr, str], groups: Groups) -> Rank:
     function: Any = node.name.lower()
     (buckets,) = node.args or (ir.Number("1"),)
     return Rank(
-        names[node],
+        name,
         function,
         _order_keys(node.order, names, groups),
         tuple(groups[group_key][0].name for group_key in node.partition),
