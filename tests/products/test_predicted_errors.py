@@ -44,10 +44,10 @@ BATCHES["mixed"] = lrm.Workload(
             [6, 6, 1 << 17],
             [
                 [
-                    (1, [np.eye(6)[[x]], [x + np.arange(6) <= c], "total"])
-                    for x in range(min(c + 1, 6))
+                    (1, [np.eye(6)[[x]], [6 * x + np.arange(6) <= c], "total"])
+                    for x in range(c // 6 + 1)
                 ]
-                for c in range(10)
+                for c in range(36)
             ],
         )
     )

@@ -44,11 +44,16 @@ def packages() -> list[str]:
 def excepted() -> set[tuple[str, str]]:
     """The lazy imports that lead up: from a record to the view that draws it."""
     lines = [line.split(" -> ") for line in _contract()["ignore_imports"]]
-    return {*((importer, imported) for importer, imported in lines), _COMPARISON}
+    return {*((importer, imported) for importer, imported in lines), *_MADE_AGAIN}
 
 
-_COMPARISON = ("lrm.planning.plan.core", "lrm.planning.plan.comparison")
-"""``plan.compare()`` makes other plans: imported at the time of the call, too."""
+_MADE_AGAIN = {
+    ("lrm.planning.plan.core", "lrm.planning.plan.comparison"),
+    ("lrm.planning.plan.core", "lrm.planning.plan.file"),
+    ("lrm.releases.core", "lrm.releases.file"),
+}
+"""Methods that make other records of their own kind (``plan.compare()``, a copy from a pickle):
+imported at the time of the call, too."""
 
 
 def modules() -> dict[str, Path]:

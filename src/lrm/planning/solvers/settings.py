@@ -186,10 +186,20 @@ FIRST_SECONDS = 4.4  # limit
 """Seconds at most of the quick search that every other begins with: at 3.4 the hospital report had
 15 % more error (``python -m benchmarks statements``)."""
 
-MANY_ITEMS, MOST_ITEMS = 40, 60
+MANY_ITEMS = 40
 """More terms that ask different things are grouped by the attributes that they ask for, or by
 statements: in place of no groups, half the error on the shop report, and 11 % less on that of the
-staff (``python -m benchmarks statements``). More than the second number are not grouped."""
+staff (``python -m benchmarks statements``)."""
+
+LIKELY_GROUPS = 8
+"""Groups among which a term is put where it adds least: those that ask for the most alike."""
+
+STATEMENT_SECONDS = 0.05
+"""Seconds of the search for each of several statements, beside those of the effort."""
+
+LOOKS_SECONDS, SOLVED_SECONDS = 0.03, 0.06
+"""Seconds of looks for each term that is put into a group, and of the search for each group, where
+these are so many that `FIRST_SECONDS` would leave some of them without."""
 
 MOVES = 2  # not varied: many terms
 """Rounds in which attributes or statements are moved between groups: 16 % less error on the shop

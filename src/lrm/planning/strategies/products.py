@@ -66,6 +66,7 @@ def best_products(problem: Problem, search: Search, *, effort: Effort = "normal"
         return _searched("best", residuals, search, effort)
     several = effort == "normal" and len(problem.workload.statements) > 1
     seconds = settings.STATEMENTS_SECONDS if several else settings.EFFORT_SECONDS[effort]
+    seconds += settings.STATEMENT_SECONDS * len(terms)
     clock = search.clock.part(seconds)
     strategy = optimise_products(
         batch, effort=effort, seed=search.seed, clock=clock, statements=terms

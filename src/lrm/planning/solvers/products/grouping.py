@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lrm.clock import Clock, Step
 from lrm.errors import StopSolver
@@ -51,6 +52,7 @@ class Grouping:
     def __init__(self, batch: ProductBatch, clock: Clock, root_of: RootOf = marginals_root) -> None:
         self._batch, self._clock, self._root_of = batch, clock, root_of
         self._known: dict[frozenset[int], float] = {}
+        self._uses = _uses(batch)
         self._merges: KnownMerges = {}
         self.groups: list[frozenset[int]] = []
         self._items: list[frozenset[int]] = []
@@ -78,13 +80,29 @@ class Grouping:
         return sum(self.root(group) for group in self.groups)
 
     def insert(self, item: frozenset[int]) -> None:
-        """Put an item where it adds least."""
-        added = [self.root(group | item) - self.root(group) for group in self.groups]
-        place = int(np.argmin(added)) if added else 0
-        if added and added[place] < self.root(item):
-            self.groups[place] |= item
-        else:
+        """Put an item where it adds least, among the groups that ask for the most alike."""
+        best, least = None, self.root(item)
+        for place in self._likely(item):
+            added = self.root(self.groups[place] | item) - self.root(self.groups[place])
+            if added < least:
+                best, least = place, added
+        if best is None:
             self.groups.append(item)
+        else:
+            self.groups[best] |= item
+
+    def _likely(self, item: frozenset[int]) -> list[int]:
+        """The groups whose attributes are most those of the item."""
+        if len(self.groups) <= settings.LIKELY_GROUPS:
+            return list(range(len(self.groups)))
+        asked = self._attributes(item)
+        uses = np.array([self._attributes(group) for group in self.groups])
+        alike = (uses & asked).sum(axis=1) / np.maximum((uses | asked).sum(axis=1), 1)
+        order = np.argsort(-alike, kind="stable")[: settings.LIKELY_GROUPS]
+        return [int(place) for place in order]
+
+    def _attributes(self, terms: frozenset[int]) -> NDArray[np.bool_]:
+        return np.asarray(self._uses[sorted(terms)].any(axis=0))
 
     def insert_all(self, items: Iterable[frozenset[int]]) -> None:
         """Put items where they add least, those of large errors first."""
@@ -122,13 +140,13 @@ def group_terms(
     """
     items = differing_terms(batch)
     coarse = len(items) > settings.MANY_ITEMS
-    kinds = [_by_attributes(batch, items), statements] if coarse else [items]
+    kinds = [_by_attributes(batch, items), list(statements)] if coarse else [items]
     if joint := joint_terms(batch):
         rest = frozenset(range(batch.terms)).difference(*joint)
         kinds.append([rest, *joint] if rest else joint)
     best, grouping = None, Grouping(batch, clock, root_of)
     for some in kinds:
-        if not 1 < len(some) <= settings.MOST_ITEMS:
+        if len(some) < 2:
             continue
         grouping = grouping.without_groups()
         try:
@@ -184,7 +202,7 @@ def differing_terms(batch: ProductBatch) -> list[frozenset[int]]:
     same: dict[tuple[bytes, ...], list[int]] = {}
     if not _differ(batch):
         return []
-    for term in range(batch.terms if batch.terms <= 100 * settings.MOST_ITEMS else 0):
+    for term in range(batch.terms):
         rows: Iterable[bytes] = (batch.choice[s].tobytes() for s in batch.summand_numbers(term))
         same.setdefault(tuple(sorted(rows)), []).append(term)
     # Terms that count no cell would be a group without measurements.
@@ -195,13 +213,19 @@ def differing_terms(batch: ProductBatch) -> list[frozenset[int]]:
 
 def _by_attributes(batch: ProductBatch, items: list[frozenset[int]]) -> list[frozenset[int]]:
     """Items that ask for the same attributes, together."""
-    uses = np.zeros((batch.terms, len(batch.sizes)), dtype=bool)
-    np.logical_or.at(uses, batch.term_of, batch.support())
+    uses = _uses(batch)
     same: dict[bytes, frozenset[int]] = {}
     for item in items:
         key = uses[list(item)].any(axis=0).tobytes()
         same[key] = same.get(key, frozenset()) | item
     return list(same.values())
+
+
+def _uses(batch: ProductBatch) -> NDArray[np.bool_]:
+    """The attributes that each term asks for (terms × attributes)."""
+    uses = np.zeros((batch.terms, len(batch.sizes)), dtype=bool)
+    np.logical_or.at(uses, batch.term_of, batch.support())
+    return uses
 
 
 def _differ(batch: ProductBatch) -> bool:

@@ -202,14 +202,18 @@ class _Search:
         with contextlib.suppress(StopSolver):
             # Random numbers of its own: that for one group is then that of classical marginals.
             rng = np.random.default_rng([self._seed, 1])
-            grouping = group_terms(self.batch, clock, statements=statements)
+            looks = self._at_least(settings.LOOKS_SECONDS * self.batch.terms)
+            grouping = group_terms(self.batch, looks, statements=statements)
             if grouping is not None:
                 hopeless = bool(joint)
                 if not joint:
                     full_root = grouping.root(self._everything)
                     hopeless = full_root**3 > 2.0 * grouping.whole_root**3
+                self.clock = self._at_least(settings.SOLVED_SECONDS * len(grouping.groups))
                 self._add(self._solve_each(grouping.groups, rng))
+                self.clock = clock
                 self._measure_apart(joint, statements)
+        self.clock = clock
         if not hopeless:
             self._add([self._solve(self._everything)])
         with contextlib.suppress(StopSolver):
@@ -221,6 +225,11 @@ class _Search:
         if hopeless and not (joint and self._found):
             everything = _TermSearch(self.batch, self._everything, self.rng)
             self._add([everything.run_once(SCOUT, clock)])
+
+    def _at_least(self, seconds: float) -> Clock:
+        """A clock with so much work left, that of the first search if it has as much."""
+        clock = self.clock
+        return clock if clock.remaining_work() >= seconds else self._whole.part(seconds)
 
     def _measure_apart(
         self, joint: Sequence[frozenset[int]], statements: Sequence[frozenset[int]]
