@@ -36,13 +36,13 @@ MIXED = sum_batch(
     SIZES,
     [
         [
-            (1, ["total", np.eye(4)[[x]], [x + np.arange(3) <= c], "total", "total"])
-            for x in range(3)
+            (1, ["total", np.eye(4)[[x]], [3 * x + np.arange(3) <= c], "total", "total"])
+            for x in range(c // 3 + 1)
         ]
-        for c in range(2, 6)
+        for c in range(12)
     ],
 )
-"""Conditions on the sum of two attributes, whose residuals are mixed."""
+"""Running totals over two attributes, every combination of which counts: residuals are mixed."""
 
 
 TOTALS = ["total", "total"]

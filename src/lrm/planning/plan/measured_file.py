@@ -92,9 +92,9 @@ def unpack_measured(facts: Facts, arrays: Arrays, workload: Workload) -> Measure
         return _unpack_products(facts.part("measured", PRODUCTS), arrays, workload.products)
     if facts.kind("measured") == "tables":
         return _unpack_tables(facts.part("measured", TABLES), arrays, workload.products)
-    shaped = facts.kind("measured") != "cells"
+    shaped = facts.kind("measured") in LISTED[1:]
     measured_facts = facts.part("measured", SHAPED if shaped else CELLS)
-    kind = measured_facts.choice("kind", *LISTED)
+    kind = measured_facts.choice("kind", *(LISTED[1:] if shaped else LISTED[:1]))
     cells = workload.shape[1]
     index = arrays.take("cell-index", "i8", (cells,))
     merged = measured_facts.integer("merged_cells", 1, cells)
