@@ -198,8 +198,8 @@ STATEMENT_SECONDS = 0.05
 """Seconds of the search for each of several statements, beside those of the effort."""
 
 LOOKS_SECONDS, SOLVED_SECONDS = 0.03, 0.06
-"""Seconds of looks for each term that is put into a group, and of the search for each group, where
-these are so many that `FIRST_SECONDS` would leave some of them without."""
+"""Counted seconds of looks for each term that is put into a group, and of the search for each
+group, where `FIRST_SECONDS` are fewer than these together."""
 
 MOVES = 2  # not varied: many terms
 """Rounds in which attributes or statements are moved between groups: 16 % less error on the shop
