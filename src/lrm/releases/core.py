@@ -186,6 +186,10 @@ class Release:
             return self.numbers(0, 0, confidence)
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
+    def shown_answers(self, start: int, stop: int) -> Floats:
+        """The shown answers ``start:stop`` alone, without their errors."""
+        return _shown_values(self, self.rows, start, stop)
+
     def numbers(self, start: int, stop: int, confidence: float = 0.95) -> dict[str, Floats]:
         """Answer, standard error and interval of the queries ``start:stop``, as columns."""
         answers = self._answering(start, stop)
@@ -455,13 +459,20 @@ def _cut(pieces: Iterator[Piece], start: int, stop: int) -> Iterator[Piece]:
 
 def shown_values(release: Release, answers: Floats) -> Floats:
     """All shown values where the linear queries have other answers, such as processed ones."""
-    noisy = Noisy(lambda start, stop: answers[start:stop], release.accuracy)
-    return np.concatenate(
-        [
-            answers[first:last] if part is None else derived_values(part, first, last, noisy)
-            for part, first, last in _pieces(release.plan.workload)
-        ]
-    )
+    workload = release.plan.workload
+    return _shown_values(release, lambda start, stop: answers[start:stop], 0, len(workload.shown))
+
+
+def _shown_values(
+    release: Release, rows: Callable[[int, int], Floats], start: int, stop: int
+) -> Floats:
+    noisy = Noisy(rows, release.accuracy)
+    pieces = _cut(_pieces(release.plan.workload), start, stop)
+    values = [
+        rows(first, last) if part is None else derived_values(part, first, last, noisy)
+        for part, first, last in pieces
+    ]
+    return np.concatenate([np.empty(0), *values])
 
 
 def states_results(release: Release) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 from lrm.files.spelling import beside, many
 from lrm.queries.maps.linear import Floats
 from lrm.queries.workload import EXPLICIT_QUERIES, Column, Statement
-from lrm.queries.workload.layout import Layout, layout_of
+from lrm.queries.workload.layout import Codes, Layout, layout_of
 from lrm.queries.workload.statements import spoken_name
 from lrm.releases import Release
 from lrm.releases.core import shown_values
@@ -41,57 +41,89 @@ def statement_tables(
         yield statement_table(release, statement, confidence, processed=done, most=most)
 
 
-def statement_table(
+def statement_table(  # noqa: PLR0913 - what may be asked for
     release: Release,
     statement: Statement,
     confidence: float = 0.95,
     *,
     processed: Floats | None = None,
     most: int | None = None,
+    columns: int = MOST_COLUMNS,
 ) -> StatementTable:
-    """The table of one statement, as it displays it: HAVING, ORDER BY and LIMIT are applied."""
+    """The table of one statement, as it displays it: HAVING, ORDER BY and LIMIT are applied.
+
+    Of a table with more than ``most`` answers only the first lines are there, each of them whole
+    with up to ``columns`` groups side by side; numbers of others are not computed.
+    """
     batch = release.plan.workload
-    full_layout = layout_of(batch, statement, most)
-    numbers = _numbers(release, full_layout, confidence, processed)
-    possible = _possible_rows(release, numbers)
-    layout, groups = full_layout.taken(possible), len(possible)
-    numbers = {name: column[possible] for name, column in numbers.items()}
-    note = ""
-    asked_for = sum(answer.label.count for answer in batch.derived[slice(*statement.derived)])
-    cut = most is not None and statement.count > most
-    if statement.display is not None and not cut and batch.shape[0] <= EXPLICIT_QUERIES:
-        display = batch.display[statement.display]
-        keys = layout.groups()
-        values = {
-            name: dict(zip(keys, numbers["answer"][:, place].tolist(), strict=True))
-            for place, name in enumerate(layout.names)
-        }
-        place_of = {group: place for place, group in enumerate(keys)}
-        for name, ranks in display.rank_values(keys, values).items():
-            if name in layout.names:
-                column = [ranks.get(group, math.nan) for group in keys]
-                for kind in numbers.keys() & {"answer", "processed"}:
-                    numbers[kind][:, layout.names.index(name)] = column
-        rows = [place_of[group] for group in display.shown(keys, values)]
-        layout = layout.taken(rows)
-        numbers = {name: column[rows] for name, column in numbers.items()}
-        noisy = " by the noisy answers" if display.having or display.order else ""
-        # Sorted by its groups alone, the table is whole and depends on no answer.
-        plain = len(rows) == groups and not any(key.labels is None for key in display.order)
-        numbered = ", ".join(
-            derived_answer.name
-            for derived_answer in display.ranks
-            if derived_answer.name in display.queries
+    total = statement.count
+    total += sum(answer.label.count for answer in batch.derived[slice(*statement.derived)])
+    if most is not None and statement.count > max(most, EXPLICIT_QUERIES):
+        layout = layout_of(batch, statement, most)  # its lines are not counted, it is a list
+        numbers = _numbers(release, layout, confidence, processed)
+        return StatementTable(
+            layout, numbers, confidence, total, lines=None, simulated=release.simulated
         )
-        note = f"{numbered}: by the noisy answers, without an interval" if numbered else ""
-        if not plain:
-            display_note = (
-                f"{display} displays {len(rows):,} of {many(groups, 'group', 'groups')}{noisy}; "
-                "the release has all"
-            )
-            note = f"{display_note}. {note}" if note else display_note
-    total = statement.count + asked_for
-    return StatementTable(layout, numbers, confidence, total, note, release.simulated)
+    layout, ranks, note = _displayed(release, layout_of(batch, statement))
+    total = _answer_count(layout)
+    rows, lines = _whole_lines(layout, note, total if most is None else most, columns)
+    layout = layout.taken(rows)
+    numbers = _numbers(release, layout, confidence, processed)
+    for place, rank in ranks.items():
+        for kind in numbers.keys() & {"answer", "processed"}:
+            numbers[kind][:, place] = rank[rows]
+    return StatementTable(layout, numbers, confidence, total, lines, note, release.simulated)
+
+
+def _displayed(release: Release, layout: Layout) -> tuple[Layout, dict[int, Floats], str]:
+    """The rows that a statement displays, its ranks by place, and what was left out, in words."""
+    batch, statement = release.plan.workload, layout.statement
+    if statement.display is None or batch.shape[0] > EXPLICIT_QUERIES:
+        return layout, {}, ""
+    display = batch.display[statement.display]
+    keys = layout.groups()
+    answers = _at(release.shown_answers, layout.positions)[..., 0]
+    values = {
+        name: dict(zip(keys, answers[:, place].tolist(), strict=True))
+        for place, name in enumerate(layout.names)
+    }
+    place_of = {group: place for place, group in enumerate(keys)}
+    rows = [place_of[group] for group in display.shown(keys, values)]
+    ranks = {
+        layout.names.index(name): np.array([ranks.get(keys[row], math.nan) for row in rows])
+        for name, ranks in display.rank_values(keys, values).items()
+        if name in layout.names
+    }
+    noisy = " by the noisy answers" if display.having or display.order else ""
+    # Sorted by its groups alone, the table is whole and depends on no answer.
+    plain = len(rows) == len(keys) and not any(key.labels is None for key in display.order)
+    numbered = ", ".join(
+        derived_answer.name
+        for derived_answer in display.ranks
+        if derived_answer.name in display.queries
+    )
+    note = f"{numbered}: by the noisy answers, without an interval" if numbered else ""
+    if not plain:
+        display_note = (
+            f"{display} displays {len(rows):,} of {many(len(keys), 'group', 'groups')}{noisy}; "
+            "the release has all"
+        )
+        note = f"{display_note}. {note}" if note else display_note
+    return layout.taken(rows), ranks, note
+
+
+def _at(rows: Callable[[int, int], Floats], positions: Codes, width: int = 1) -> Floats:
+    """Rows of numbers at some positions among the shown answers; NaN where a position is −1."""
+    known = np.unique(positions[positions >= 0])
+    cuts = np.flatnonzero(np.diff(known) != 1) + 1
+    parts = [
+        rows(int(run[0]), int(run[-1]) + 1).reshape(-1, width)
+        for run in np.split(known, cuts)
+        if len(run)
+    ]
+    table = np.concatenate([*parts, np.full((1, width), math.nan)])
+    found: Floats = table[np.where(positions >= 0, np.searchsorted(known, positions), len(known))]
+    return found
 
 
 def _numbers(
@@ -99,32 +131,84 @@ def _numbers(
 ) -> dict[str, Floats]:
     """Columns of numbers in the shape of the layout; NaN where there is no answer."""
     positions = layout.positions
-    known = np.unique(positions[positions >= 0])
-    cuts = np.flatnonzero(np.diff(known) != 1) + 1
-    parts = [
-        release.shown_numbers(int(run[0]), int(run[-1]) + 1, confidence)
-        for run in np.split(known, cuts)
-        if len(run)
-    ]
     names = ("answer", "standard_error", "low", "high")
-    place = np.searchsorted(known, positions)
-    columns = {}
-    for name in names:
-        column = np.concatenate([part[name] for part in parts] + [np.array([math.nan])])
-        columns[name] = column[np.where(positions >= 0, place, len(known))]
+
+    def rows(start: int, stop: int) -> Floats:
+        numbers = release.shown_numbers(start, stop, confidence)
+        return np.column_stack([numbers[name] for name in names])
+
+    found = _at(rows, positions, len(names))
+    columns = {name: found[..., place] for place, name in enumerate(names)}
     if processed is not None:
         columns["processed"] = np.append(processed, math.nan)[positions]
     return columns
 
 
-def _possible_rows(release: Release, numbers: dict[str, Floats]) -> list[int]:
-    """The rows that WHERE does not exclude: the others are 0 without noise, whatever the data."""
-    if release.accuracy.deviation <= 0:
-        return list(range(len(numbers["answer"])))
-    errors, answers = numbers["standard_error"], numbers["answer"]
-    excluded = (errors == 0) | np.isnan(answers)
-    possible = np.flatnonzero(~excluded.all(axis=1)).tolist()
-    return possible or list(range(len(errors)))
+def _answer_count(layout: Layout) -> int:
+    """Number of answers in columns of the table."""
+    return int((layout.positions[:, : len(layout.answers)] >= 0).sum())
+
+
+def _whole_lines(layout: Layout, note: str, most: int, columns: int) -> tuple[Codes, int]:
+    """The rows of the first lines of a table, with about ``most`` answers; how many lines it has.
+
+    A line of a cross-tab is made of the rows of all groups that stand side by side.
+    """
+    view, codes = reader_view(layout)
+    across = side_by_side(layout, view, codes, note, columns)
+    if across is None:
+        line = np.arange(len(layout))
+    else:
+        others = np.delete(codes, across, axis=1)
+        _, first, line = np.unique(others, axis=0, return_index=True, return_inverse=True)
+        line = np.argsort(np.argsort(first))[line.reshape(-1)]  # in the order of appearance
+    lines = int(line.max(initial=-1)) + 1
+    sizes = np.bincount(line, (layout.positions[:, : len(layout.answers)] >= 0).sum(axis=1), lines)
+    kept = max(1, int((np.cumsum(sizes) <= most).sum()))
+    return np.flatnonzero(line < kept), lines
+
+
+def reader_view(layout: Layout) -> tuple[tuple[Column, ...], Codes]:
+    """The columns of groups as readers see them: a year and a month are one column."""
+    columns, codes = layout.columns, layout.codes
+    kinds = [column.kind for column in columns]
+    if kinds.count("year") != 1 or kinds.count("month_of_year") != 1 or (codes < 0).any():
+        return columns, codes
+    year, month = kinds.index("year"), kinds.index("month_of_year")
+    if "(null)" in (*columns[year].labels, *columns[month].labels):
+        return columns, codes
+    texts = [
+        f"{int(columns[year].labels[a]):04d}-{int(columns[month].labels[b]):02d}"
+        for a, b in codes[:, [year, month]].tolist()
+    ]
+    labels = tuple(sorted(set(texts)))
+    place = {label: code for code, label in enumerate(labels)}
+    merged = Column(columns[month].name, "month", labels)
+    remaining = [k for k in range(len(columns)) if k not in {year, month}]
+    at = sum(k < min(year, month) for k in remaining)
+    new = [columns[k] for k in remaining]
+    new.insert(at, merged)
+    parts = [codes[:, k] for k in remaining]
+    parts.insert(at, np.array([place[text] for text in texts], dtype=np.int64))
+    return tuple(new), np.column_stack(parts)
+
+
+def side_by_side(
+    layout: Layout, columns: Sequence[Column], codes: Codes, note: str, most: int
+) -> int | None:
+    """The column whose labels stand side by side; None for a list.
+
+    Of two columns it is the one with fewer labels, of several the last; never a time, if
+    there is another one.
+    """
+    if len(layout.answers) != 1 or len(columns) < 2 or note:
+        return None
+    sizes = [len(column.labels) if len(columns) == 2 else 0 for column in columns]
+    order = sorted(range(len(columns)), key=lambda k: (is_time(columns[k]), sizes[k], -k))
+    for k in order:
+        if len(columns[k].labels) + bool((codes[:, k] < 0).any()) <= most:
+            return k
+    return None
 
 
 def _end(value: float, error: float) -> str:
@@ -150,7 +234,9 @@ class StatementTable:
     # group, one column per answer.
     numbers: dict[str, Floats]
     confidence: float
-    total: int  # number of answers that the statement has, where not all are here
+    total: int  # number of answers that the table has, where not all are here
+    # Number of its lines, where not all are here; None where they were not counted.
+    lines: int | None
     note: str = ""  # what was left out by HAVING, ORDER BY and LIMIT
     simulated: bool = False
 
@@ -162,8 +248,7 @@ class StatementTable:
     @property
     def count(self) -> int:
         """Number of answers in the table."""
-        shown = self.layout.positions[:, : len(self.layout.answers)]
-        return int((shown >= 0).sum())
+        return _answer_count(self.layout)
 
     @cached_property
     def half_widths(self) -> Floats:
@@ -217,36 +302,16 @@ class StatementTable:
     def summary(self) -> str:
         """How many answers there are, and what they are good for."""
         words = many(self.count, "answer", "answers")
-        if self.count < self.total and not self.note:
+        if self.count < self.total:
             words = f"{self.count:,} of {many(self.total, 'answer', 'answers')}"
         if math.isfinite(self.relative) and self.relative > 0:
             words += f", {self.verdict} ({percent(self.relative)})"
         return words
 
     @cached_property
-    def view(self) -> tuple[tuple[Column, ...], np.ndarray[tuple[int, int], np.dtype[np.int64]]]:
+    def view(self) -> tuple[tuple[Column, ...], Codes]:
         """The columns of groups as readers see them: a year and a month are one column."""
-        columns, codes = self.layout.columns, self.layout.codes
-        kinds = [column.kind for column in columns]
-        if kinds.count("year") != 1 or kinds.count("month_of_year") != 1 or (codes < 0).any():
-            return columns, codes
-        year, month = kinds.index("year"), kinds.index("month_of_year")
-        if "(null)" in (*columns[year].labels, *columns[month].labels):
-            return columns, codes
-        texts = [
-            f"{int(columns[year].labels[a]):04d}-{int(columns[month].labels[b]):02d}"
-            for a, b in codes[:, [year, month]].tolist()
-        ]
-        labels = tuple(sorted(set(texts)))
-        place = {label: code for code, label in enumerate(labels)}
-        merged = Column(columns[month].name, "month", labels)
-        remaining = [k for k in range(len(columns)) if k not in {year, month}]
-        at = sum(k < min(year, month) for k in remaining)
-        new = [columns[k] for k in remaining]
-        new.insert(at, merged)
-        parts = [codes[:, k] for k in remaining]
-        parts.insert(at, np.array([place[text] for text in texts], dtype=np.int64))
-        return tuple(new), np.column_stack(parts)
+        return reader_view(self.layout)
 
     def cell(self, row: int, place: int, *, note: bool, share: float | None = None) -> Cell:
         """One answer to the digits that its error leaves, with its interval where wanted."""
@@ -301,20 +366,10 @@ class StatementTable:
         return rows
 
     def across(self, most: int) -> int | None:
-        """The column whose labels stand side by side; None for a list.
-
-        Of two columns it is the one with fewer labels, of several the last; never a time, if
-        there is another one.
-        """
-        columns, codes = self.view
-        if len(self.layout.answers) != 1 or len(columns) < 2 or self.note:
+        """The column whose labels stand side by side; None for a list."""
+        if self.lines is None:
             return None
-        sizes = [len(column.labels) if len(columns) == 2 else 0 for column in columns]
-        order = sorted(range(len(columns)), key=lambda k: (is_time(columns[k]), sizes[k], -k))
-        for k in order:
-            if len(columns[k].labels) + bool((codes[:, k] < 0).any()) <= most:
-                return k
-        return None
+        return side_by_side(self.layout, *self.view, self.note, most)
 
     def table(self, most: int = MOST_COLUMNS, *, heat: bool = False) -> Table:
         """The statement as one table: the labels of a column side by side, or a list of groups."""

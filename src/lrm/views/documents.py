@@ -128,17 +128,19 @@ def answers_document(
     statements = batch.tables if name is None else (find_statement(batch, name),)
     listed = statements[:MOST_STATEMENTS] if limit else ()
     tables = [
-        statement_table(release, entry, confidence, most=limit * MOST_COLUMNS) for entry in listed
+        statement_table(release, entry, confidence, most=limit * MOST_COLUMNS, columns=MOST_COLUMNS)
+        for entry in listed
     ]
     cut = len(listed) < len(statements)
     grids: list[Sequence[Block]] = []
     for entry in grouped_tables(tables):
         table = single_numbers(entry) if isinstance(entry, list) else entry.table(MOST_COLUMNS)
         rows = table.rows[:limit]
-        is_complete = isinstance(entry, list) or entry.note or entry.count == entry.total
-        if len(rows) < len(table.rows) or not is_complete:
+        lines = len(table.rows) if isinstance(entry, list) else entry.lines
+        if lines is None or len(rows) < lines:
             cut = True
-            note = f"… the first {len(rows):,} rows. {table.note}".rstrip()
+            of = "" if lines is None else f" of {lines:,}"
+            note = f"… the first {len(rows):,}{of} rows. {table.note}".rstrip()
             table = replace(table, rows=rows, note=note)
         grids.append([table])
     sentences = []

@@ -222,7 +222,7 @@ def answers_section(
         folded = part.count > min(OPEN, opened) and len(tables) > 1
         opened -= 0 if folded else part.count
         parts.append(statement_document(part, folded=folded))
-    if len(tables) < len(batch.tables) or any(t.count < t.total and not t.note for t in tables):
+    if len(tables) < len(batch.tables) or any(t.count < t.total for t in tables):
         parts.append(Document("", (_rest(len(batch.tables) - len(tables), file),)))
     return Document("Answers", parts=tuple(parts))
 

@@ -1,0 +1,88 @@
+"""Listings are whole: every group is there, and where rows are left out, whole rows are."""
+
+import numpy as np
+from click.testing import CliRunner
+
+import lrm
+from lrm.cli import main
+from lrm.domain import Categories, Domain, Integers
+from lrm.views.answers import statement_tables
+from lrm.views.documents import answers_document
+
+DOMAIN = Domain(
+    [Categories("zone", ["a", "b", "c", "d"]), Integers("day", 1, 60), Integers("hour", 0, 5)], "t"
+)
+SIZES = np.arange(DOMAIN.size) % 7
+
+
+def _release(text):
+    plan = lrm.plan(lrm.sql(text, DOMAIN), "noise-on-data")
+    return lrm.release(plan, SIZES, epsilon=1, ledger=None)
+
+
+def _shown(text):
+    """For each row of the one table: its label, its answer and its standard error."""
+    (table,) = statement_tables(_release(text))
+    labels = [column.labels for column in table.layout.columns]
+    groups = [
+        tuple(labels[k][code] for k, code in enumerate(codes)) for codes in table.layout.codes
+    ]
+    return groups, table.numbers["answer"], table.numbers["standard_error"]
+
+
+def test_groups_whose_answers_carry_no_noise_are_listed():
+    groups, answers, errors = _shown("SELECT hour, SUM(hour) AS hours FROM t GROUP BY hour")
+    assert groups == [("0",), ("1",), ("2",), ("3",), ("4",), ("5",)]
+    assert answers[0, 0] == errors[0, 0] == 0
+    assert np.all(errors[1:] > 0)
+
+
+def test_limit_counts_groups_whose_answers_carry_no_noise():
+    text = "SELECT hour, SUM(-hour) AS less FROM t GROUP BY hour ORDER BY less DESC LIMIT 2"
+    groups, _, _ = _shown(text)
+    assert groups == [("0",), ("1",)]
+
+
+def test_ranks_count_groups_whose_answers_carry_no_noise():
+    text = """SELECT hour, SUM(-hour) AS less, RANK() OVER (ORDER BY SUM(-hour) DESC) AS place
+    FROM t GROUP BY hour"""
+    groups, answers, _ = _shown(text)
+    assert len(groups) == 6
+    assert answers[:, 1].tolist()[:2] == [1, 2]
+
+
+CROSSED = "SELECT day, zone, COUNT(*) AS n FROM t GROUP BY day, zone"
+TURNED = "SELECT day, zone, COUNT(*) AS n FROM t GROUP BY zone, day"
+
+
+def test_a_listing_cuts_whole_rows_of_a_cross_tab_and_says_how_many():
+    for text in (CROSSED, TURNED):
+        release = _release(text)
+        document = answers_document(release, 0.95, 8)
+        (table,) = document.blocks
+        assert [heading.name for heading in table.headings] == ["day", "a", "b", "c", "d"]
+        assert [row[0].text for row in table.rows] == [str(day) for day in range(1, 9)]
+        assert all(cell.text for row in table.rows for cell in row)
+        assert table.note == "… the first 8 of 60 rows."
+
+
+def test_a_page_cuts_whole_rows_of_a_cross_tab():
+    for table in statement_tables(_release(TURNED), most=30):
+        assert (table.count, table.total, table.lines) == (28, 240, 60)
+        assert set(table.layout.codes[:, 1].tolist()) == {0, 1, 2, 3}
+
+
+def test_order_and_limit_hold_in_a_listing_of_fewer_rows():
+    text = "SELECT day, hour, COUNT(*) AS n FROM t GROUP BY 1, 2 ORDER BY day DESC, hour LIMIT 30"
+    (table,) = answers_document(_release(text), 0.95, 3).blocks
+    assert [row[0].text for row in table.rows] == ["60", "60", "60"]
+    assert [row[1].text for row in table.rows] == ["0", "1", "2"]
+    assert table.note.startswith("… the first 3 of 30 rows. ")
+
+
+def test_the_command_says_how_many_rows_there_are(tmp_path):
+    file = tmp_path / "answers.lrm"
+    _release(TURNED).save(file)
+    done = CliRunner().invoke(main, ["show", str(file), "--limit", "5"])
+    assert done.exit_code == 0, done.output
+    assert "the first 5 of 60 rows" in done.output
