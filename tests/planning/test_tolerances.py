@@ -304,3 +304,69 @@ def test_goals_without_a_tolerance_have_little_weight(batch):
     weights = goals.column_weights(goals.even)
     (by_month,) = goals.columns.statements[4]
     assert 0 < weights[by_month] < np.delete(weights, by_month).min()
+
+
+SHARED = """
+-- within n: 20
+SELECT COUNT(*) AS n FROM visits;
+-- within {name}: 10
+SELECT COUNT(*) AS n FROM visits WHERE ward = 'a';
+"""
+
+
+@pytest.mark.parametrize("name", ["n", "q2.n"])
+def test_a_name_that_statements_share_keeps_its_tolerances(domain, name):
+    batch = lrm.sql(SHARED.format(name=name), domain)
+    found = {entry.name: entry.within for entry in tolerances_of(batch)}
+    assert found == {"q1.n": 20, "q2.n": 10}
+
+
+def test_an_answer_may_be_named_with_its_statement(domain):
+    text = "SELECT COUNT(*) AS m FROM visits;\n-- within q2.n: 5\nSELECT COUNT(*) AS n FROM visits"
+    (entry,) = tolerances_of(lrm.sql(text, domain))
+    assert (entry.name, entry.within) == ("n", 5)
+    with pytest.raises(SqlError, match=r"is called 'q2\.n'"):
+        lrm.sql(text.partition("\n")[2], domain)
+
+
+def test_parts_of_a_union_keep_their_tolerances(domain):
+    text = (
+        "-- within n: 5\nSELECT ward, COUNT(*) AS n FROM visits GROUP BY ward "
+        "UNION ALL SELECT month, COUNT(*) AS n FROM visits GROUP BY month"
+    )
+    assert [entry.within for entry in tolerances_of(lrm.sql(text, domain))] == [5, 5]
+
+
+def test_a_tolerance_of_no_answer_is_refused(batch):
+    stale = replace(batch.statements[0], within=(("all", 20.0),))
+    with pytest.raises(UsageError, match="line 3: a tolerance is stated for 'all'"):
+        tolerances_of(replace(batch, statements=(stale, *batch.statements[1:])))
+
+
+@pytest.mark.parametrize("within", [1, 1.5, 2, 5])
+def test_no_smaller_amount_meets_a_tolerance_on_a_lattice(domain, within):
+    """A count with noise on integers has the half-width k from one amount to another."""
+    text = f"-- within: {within}\nSELECT COUNT(*) AS n FROM visits"
+    plan = lrm.plan(lrm.sql(text, domain), meet=0.95, effort="quick")
+    met = plan.meets()
+    half = math.floor(within)
+    # P(|k| > half) = 2q^(half + 1)/(1 + q) with q = exp(-epsilon) is 0.05 at the least epsilon.
+    q = math.exp(-float(met.privacy.epsilon))
+    assert 2 * q ** (half + 1) / (1 + q) == pytest.approx(0.05, rel=0.02)
+    assert met.determining == met.tolerances
+
+
+def test_what_determines_an_amount_is_not_met_below_it(domain):
+    text = """
+    -- within: 2.9
+    SELECT COUNT(*) AS n FROM visits;
+    -- within: 4
+    SELECT ward, COUNT(*) AS by_ward FROM visits GROUP BY ward;
+    """
+    plan = lrm.plan(lrm.sql(text, domain), meet=0.95, effort="quick")
+    met = plan.meets()
+    less = type(met.privacy)(met.privacy.epsilon * 995 / 1000)
+    accuracy = plan.accuracy(less)
+    for entry in met.tolerances:
+        missed = entry.ratio(plan.workload, accuracy, 0.95) > 1
+        assert missed == (entry in met.determining)

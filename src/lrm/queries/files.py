@@ -338,6 +338,8 @@ def _with_tolerances(part: Workload, entries: dict[str, Node]) -> Workload:
         size = table.expected if expected is None else expected
         within = dict(table.within)
         for name, limit in limits.items():
+            if name and name not in table.answers:
+                continue
             try:
                 within[name] = tolerance(str(limit.scalar()), None if name in rates else size)
             except WorkloadError as error:

@@ -118,14 +118,15 @@ def norm_half_widths(norms: Floats, law: NoiseLaw, confidence: float) -> Floats:
 
     At 95 % they are at most 10 % wider than the exact ones; on lattices at most 30 %.
     """
-    if not _is_coarse(law):
+    if not is_coarse(law):
         return _continuous(norms, law, confidence)
     if law.noise == "gaussian":
         return norms * (law.deviation / math.sqrt(1.0 - confidence))  # Chebyshev's inequality
     return norms * (law.scale * widest_half_width((1.0 + confidence) / 2.0))
 
 
-def _is_coarse(law: NoiseLaw) -> bool:
+def is_coarse(law: NoiseLaw) -> bool:
+    """Whether half-widths fall in steps, and hold their rounding errors."""
     return isinstance(law, LatticeLaw) or law.scale < DOMINATED
 
 
@@ -156,7 +157,7 @@ def sum_half_widths(
         return law.half_widths(weights, confidence)
     squares = np.square(weights) if counts is None else np.square(weights) * counts
     norms = np.sqrt(squares.sum(axis=1))
-    if not _is_coarse(law):
+    if not is_coarse(law):
         return _continuous(norms, law, confidence, weights, counts)
     if law.noise == "gaussian":
         return norm_half_widths(norms, law, confidence)

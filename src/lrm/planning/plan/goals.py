@@ -107,6 +107,8 @@ class Goals:
         G, goals × columns.
     exact_squares
         Squared ratios of a rounded strategy, where they do not follow from mean errors alone.
+    confidence
+        Of the intervals that tolerances are about.
     """
 
     objective: Objective
@@ -114,6 +116,7 @@ class Goals:
     columns: StatementColumns
     shares: sp.csr_array
     exact_squares: Calibrate | None = None
+    confidence: float | None = None
 
     @property
     def even(self) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from fractions import Fraction
 from importlib.metadata import version
 from typing import Any, Literal, get_args
 
@@ -11,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from lrm.clock import UNLIMITED, Clock, OnStep, Timings
 from lrm.domain import Domain
-from lrm.errors import ConvergenceError, CountsError, UsageError
+from lrm.errors import BudgetError, ConvergenceError, CountsError, UsageError
 from lrm.planning.design.measured import Measured
 from lrm.planning.design.reconstruction import Reconstruction
 from lrm.planning.plan.core import Plan
@@ -25,6 +26,7 @@ from lrm.planning.strategies import build_strategy, mechanism_for
 from lrm.planning.strategies.base import Choice, Problem, Search
 from lrm.planning.strategies.certificate import certificate_seconds, least_error, spectrum_of
 from lrm.planning.strategies.shaped import shaped_strategy
+from lrm.privacy.amounts import MOST_AMOUNT
 from lrm.privacy.budget import Noise
 from lrm.queries.files import as_batch
 from lrm.queries.workload import Workload
@@ -239,11 +241,22 @@ def _shaped(  # noqa: PLR0913, PLR0917 - what it is compared with
         if choice.is_simulated:
             return made
         return made if made.weighted_strategy_error < error else None
+    if goals.confidence is not None:  # on lattices the least amounts are in no proportion to errors
+        amounts = [_least_amount(plan, goals.confidence) for plan in (made, before)]
+        return made if amounts[0] < amounts[1] else None
     scores = [
         goals.score(goals.squares_of(plan.measured, plan.reconstruction_map, plan.noise))
         for plan in (made, before)
     ]
     return made if scores[0] < scores[1] else None
+
+
+def _least_amount(plan: Plan, confidence: float) -> Fraction:
+    """The least amount at which a plan meets the tolerances of its statements, if any does."""
+    try:
+        return next(iter(plan.meets(confidence).privacy.amounts.values()))
+    except BudgetError:
+        return 2 * MOST_AMOUNT
 
 
 def plan_of(  # noqa: PLR0913 - what a plan is made of

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 
 from lrm.errors import BudgetError, UsageError
 from lrm.planning.accuracy import Accuracy, round_up
-from lrm.planning.accuracy.intervals import norm_half_widths
+from lrm.planning.accuracy.intervals import is_coarse, norm_half_widths
 from lrm.planning.derived import expected_error, slopes
 from lrm.planning.design.measured import Measured
 from lrm.planning.design.reconstruction import Reconstruction
@@ -31,7 +31,10 @@ from lrm.queries.workload import Derived, Quantile, Statement, Workload, check_l
 from lrm.queries.workload.columns import StatementColumns, statement_columns
 
 DETERMINING = 0.995
-"""Share of the largest ratio from which on a statement determines the amount."""
+"""Share of the amount at which statements are not met that determine it."""
+
+ROUNDED = 1.0 + 2e-6
+"""Ratio up to which a tolerance is met on lattices: a half-width of 5 there is 5.000001."""
 
 NEARLY, MOST_ROUNDS = 0.99999, 80
 """The largest ratio at an amount that is the least but for rounding, and corrections until then."""
@@ -106,17 +109,18 @@ def tolerances_of(workload: Workload) -> list[Tolerance]:
 def _of_statement(workload: Workload, statement: Statement) -> Iterator[Tolerance]:
     limits = dict(statement.within)
     rows: dict[str, list[Integers]] = {}
-    first = 0
-    for block in workload.labels.tables():
-        last = first + len(block)
+    for name, first, last in _tables(workload, limits):
         inside = np.arange(max(first, statement.rows[0]), min(last, statement.rows[1]))
-        if len(inside) and not block.hidden:
-            name = block.query if len(block.queries) == 1 else ""
+        if len(inside):
             rows.setdefault(name, []).append(inside)  # each table of groups for itself
-        first = last
     derived: dict[str, list[Derived]] = {}
     for answer in workload.derived[slice(*statement.derived)]:
         derived.setdefault(answer.label.query, []).append(answer)
+    for name in sorted(limits.keys() - rows.keys() - derived.keys() - {""}):
+        raise UsageError(
+            f"{_place(statement)}a tolerance is stated for {name!r}, which is no answer with an "
+            "interval; remove it, and compile the batch again where it comes from a file"
+        )
     for name in [*rows, *derived]:
         within = limits.get(name, limits.get(""))
         if within is None:
@@ -129,9 +133,27 @@ def _of_statement(workload: Workload, statement: Statement) -> Iterator[Toleranc
         yield Tolerance(statement, name, within, np.zeros(0, np.int64), tuple(derived[name]))
 
 
+def _tables(workload: Workload, limits: dict[str, float]) -> Iterator[tuple[str, int, int]]:
+    """The name and the range of rows of each table; no name for queries that are not told apart."""
+    first = 0
+    for block in workload.labels.tables():
+        one = len(block.queries) == 1
+        if block.hidden or one or not any(name in block.queries for name in limits):
+            parts, each = [block.query if one else ""], len(block)
+        else:
+            parts, each = list(block.queries), block.each
+        for number, name in enumerate([] if block.hidden else parts):
+            yield name, first + number * each, first + (number + 1) * each
+        first += len(block)
+
+
+def _place(statement: Statement) -> str:
+    return "" if statement.line is None else f"line {statement.line}: "
+
+
 def _check(statement: Statement, name: str, answers: list[Derived], *, alone: bool) -> None:
     """Refuse answers whose intervals are not known before a release."""
-    place = "" if statement.line is None else f"line {statement.line}: "
+    place = _place(statement)
     advice = "remove its tolerance" if alone else "name the other answers, as in `-- within n: 50`"
     for answer in answers:
         if isinstance(answer, Quantile):
@@ -168,10 +190,11 @@ def tolerance_goals(workload: Workload, confidence: float) -> Goals:
     shares = sp.csr_array(np.array([entry.shares(workload, columns) for entry in tolerances]))
 
     def exact_squares(measured: Measured, reconstruction: Reconstruction, noise: Noise) -> Floats:
-        accuracy = accuracy_of(workload, measured, reconstruction, unit_privacy(noise))
+        # Half-widths on lattices fall in steps: those at ε = 1 say nothing about other amounts.
+        accuracy = accuracy_of(workload, measured, reconstruction, unit_privacy(noise)).nominal
         return np.array([entry.ratio(workload, accuracy, confidence) for entry in tolerances]) ** 2
 
-    return Goals("within", workload, columns, shares, exact_squares)
+    return Goals("within", workload, columns, shares, exact_squares, confidence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,18 +209,24 @@ class Met:
         Of the intervals.
     tolerances, ratios
         Each tolerance, and the largest half-width of its answers relative to it: 1 at most.
+    below
+        These ratios at a slightly smaller amount.
     """
 
     privacy: PureDP | ZCDP
     confidence: float
     tolerances: tuple[Tolerance, ...]
     ratios: tuple[float, ...]
+    below: tuple[float, ...]
 
     @property
     def determining(self) -> tuple[Tolerance, ...]:
-        """Those that a smaller amount would not meet."""
-        least = DETERMINING * max(self.ratios)
-        pairs = zip(self.tolerances, self.ratios, strict=True)
+        """Those that a smaller amount would not meet.
+
+        On lattices half-widths fall in steps, so the ratios at the amount do not say which.
+        """
+        least = min(1.0, max(self.below))
+        pairs = zip(self.tolerances, self.below, strict=True)
         return tuple(entry for entry, ratio in pairs if ratio >= least)
 
 
@@ -210,27 +239,36 @@ def least_amount(
     """Find the least amount at which answers of some accuracy are within their tolerances."""
     tolerances = tuple(tolerances_of(workload))
     promise, power = (ZCDP, 2) if noise == "gaussian" else (PureDP, 1)
-    amount, low, high = 1.0, float(LEAST_AMOUNT), float(MOST_AMOUNT)
-    best: Met | None = None
-    for _ in range(MOST_ROUNDS):
-        privacy = promise(round_up(amount))
+
+    def ratios_at(privacy: PureDP | ZCDP) -> tuple[tuple[float, ...], bool]:
         accuracy = accuracy_at(privacy)
         ratios = tuple(entry.ratio(workload, accuracy, confidence) for entry in tolerances)
+        return ratios, is_coarse(accuracy.law)
+
+    low, high = float(LEAST_AMOUNT) / 2, float(MOST_AMOUNT) * 2
+    amount, width = 1.0, math.inf
+    best: tuple[PureDP | ZCDP, tuple[float, ...]] | None = None
+    for _ in range(MOST_ROUNDS):
+        privacy = promise(round_up(amount))
+        ratios, coarse = ratios_at(privacy)
         exact, most = float(next(iter(privacy.amounts.values()))), max(ratios)
-        if most <= 1.0:
-            high, best = exact, Met(privacy, confidence, tolerances, ratios)
+        if most <= (ROUNDED if coarse else 1.0):
+            high, best = exact, (privacy, ratios)
+            if exact <= LEAST_AMOUNT:
+                raise BudgetError("every epsilon (or rho) meets tolerances that are so wide")
         else:
             low = exact
-        if best is not None and (max(best.ratios) >= NEARLY or low >= NEARLY * high):
-            return best
-        if not 0 < most < math.inf:
-            break
+            if exact >= MOST_AMOUNT:
+                break
+        # On a lattice smaller amounts may have the same half-widths.
+        least = low >= NEARLY * high or (NEARLY <= most <= 1.0 and not coarse)
+        if best is not None and least:
+            below, _ = ratios_at(promise(round_up(high * DETERMINING**power)))
+            return Met(best[0], confidence, tolerances, best[1], below)
+        # On lattices half-widths fall in steps: proportions may not narrow the range.
+        before, width = width, math.log(high / low)
         amount = exact * most**power
-        if amount < LEAST_AMOUNT:
-            raise BudgetError("every epsilon (or rho) meets tolerances that are so wide")
-        if amount > MOST_AMOUNT:
-            break
-        if not low < amount < high:  # half-widths on lattices fall in steps
+        if not (low < amount < high and width <= before / 2):
             amount = math.sqrt(low * high)
     raise BudgetError(
         "no epsilon (or rho) has intervals within the tolerances of the statements; ask for wider "

@@ -291,7 +291,9 @@ def _made(chunk: Chunk, read: _Read, number: int, shared: set[str], memory: Memo
         place: int | None = number
         try:
             made = _compile_statement(read, number, remarks, shared, memory)
-            if not any(answer.query[0] == "q" for answer in made.answers):
+            names_used = [answer.query for answer in made.answers]
+            names_used += [name for name, _ in remarks.within if name]
+            if not any(name[0] == "q" for name in names_used):
                 place = None
         except SqlError as error:
             made = error
@@ -308,6 +310,7 @@ def _compile_statement(
         seen: set[str] = set()
         selects: Selects = []
         notices: list[SqlError] = []
+        compiled: list[Select] = []
         for number, answers in enumerate(read.selects):
             at = union.places[number] or chunk.start
             line = chunk.line + chunk.text.count("\n", 0, at - chunk.start)
@@ -321,46 +324,68 @@ def _compile_statement(
                 table.answers, [column.name for column in table.columns]
             )
             name = "" if number else table.answers[0]
-            table = replace(
-                table,
-                name=name,
-                title=title,
-                expected=remarks.expected,
-                within=_within(remarks, read.selects),
-            )
+            table = replace(table, name=name, title=title, expected=remarks.expected)
+            compiled.append(select)
             selects.append((select_answers, display, table))
             for sentence, node in select.cells.warnings.items():
                 notices.append(placed(fail("constant", sentence, node), chunk))
         notices += [placed(fail("within", doubt), chunk) for doubt in remarks.doubts]
+        selects = [
+            (select_answers, display, replace(table, within=within))
+            for (select_answers, display, table), within in zip(
+                selects, _within(remarks, compiled), strict=True
+            )
+        ]
     return Made(selects, notices)
 
 
-def _within(remarks: Remarks, selects: Sequence[Answers]) -> tuple[tuple[str, float], ...]:
-    """The tolerances of a statement; the names are those of its answers."""
-    answers = {
-        item.name: item.expr
-        for select in selects
-        for item in select.items
-        if item.name and item.expr.has(ir.Aggregate, ir.Window, ir.Apart)
+def _within(remarks: Remarks, selects: Sequence[Select]) -> list[tuple[tuple[str, float], ...]]:
+    """The tolerances of each SELECT, by the names that its answers have in the batch.
+
+    A comment may name an answer by its alias, by its name in the batch, and as in ``q2.n``.
+    """
+    names = [select.names_by_alias for select in selects]
+    spellings = {
+        spelling: alias
+        for select, by_alias in zip(selects, names, strict=True)
+        for alias, name in by_alias.items()
+        for spelling in (name, f"q{select.statement}.{alias}")
     }
-    stated = [name for name, _ in remarks.within]
-    for name in stated:
-        if stated.count(name) > 1:
-            which = f"the answer {name!r}" if name else "the answers"
+    spellings |= {alias: alias for by_alias in names for alias in by_alias}
+    spellings[""] = ""
+    texts: dict[str, str] = {}
+    for spelling, text in remarks.within:
+        if spelling not in spellings:
+            sentence = f"no answer of this statement is called {spelling!r}, as its tolerance says"
+            raise SqlError(sentence, code="within")
+        alias = spellings[spelling]
+        if alias in texts:
+            which = f"the answer {alias!r}" if alias else "the answers"
             sentence = f"two tolerances are stated for {which} of this statement; keep one"
             raise SqlError(sentence, code="within")
-        if name and name not in answers:
-            sentence = f"no answer of this statement is called {name!r}, as its tolerance says"
-            raise SqlError(sentence, code="within")
+        texts[alias] = text
     # Of a rate, the expected size is that of what it divides by.
-    rates = {"" if name not in stated else name for name, expr in answers.items() if _divides(expr)}
+    rates = {
+        alias if alias in texts else ""
+        for select, by_alias in zip(selects, names, strict=True)
+        for alias, name in by_alias.items()
+        if _divides(select.named[name])
+    }
     try:
-        return tuple(
-            (name, tolerance(text, None if name in rates else remarks.expected))
-            for name, text in remarks.within
-        )
+        limits = {
+            alias: tolerance(text, None if alias in rates else remarks.expected)
+            for alias, text in texts.items()
+        }
     except WorkloadError as error:
         raise SqlError(str(error), code="within") from None
+    return [
+        tuple(
+            (by_alias.get(alias, ""), limit)
+            for alias, limit in limits.items()
+            if not alias or alias in by_alias
+        )
+        for by_alias in names
+    ]
 
 
 def _divides(expr: Expr) -> bool:

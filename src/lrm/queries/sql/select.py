@@ -194,6 +194,12 @@ class Select:
                 text = f"{query}.{shown(node)[:LONGEST_NAME]}"
                 self.named[text if text not in self.named else f"{text}.{len(self.named)}"] = node
 
+    @property
+    def names_by_alias(self) -> dict[str, str]:
+        """The name of each answer in the batch, by its alias; without one, by the name itself."""
+        pairs = zip(self.columns, self.named, strict=False)
+        return {alias or name: name for (alias, _), name in pairs}
+
     def display(self) -> Display | None:
         """How the answers are displayed: HAVING, QUALIFY, ORDER BY and LIMIT, in their names."""
         normal = self.normal

@@ -140,6 +140,7 @@ class Statement:
             rows=_around(self.rows, other.rows),
             derived=_around(self.derived, other.derived),
             display=self.display if other.display is None else other.display,
+            within=tuple((dict(self.within) | dict(other.within)).items()),
         )
 
     def facts(self) -> dict[str, Any]:
