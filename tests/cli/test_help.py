@@ -100,6 +100,15 @@ def test_commands_are_listed_with_their_short_help(run):
             assert command.short_help in listing
 
 
+def test_the_page_lists_every_command_as_it_is_read_in_a_clone():
+    page = (DOCS / "reference" / "cli.md").read_text(encoding="utf-8")
+    for name, command in EVERY:
+        group, _, inner = name.partition(" ")
+        row = re.search(rf"^\| `lrm {group}`(.*) \| (.*) \|$", page, re.MULTILINE)
+        assert row, name
+        assert f"`{inner}`" in row[1] if inner else row[2] == command.short_help
+
+
 def test_every_command_prints_json():
     for name, command in EVERY:
         if not isinstance(command, click.Group):

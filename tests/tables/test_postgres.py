@@ -2,13 +2,11 @@
 
 import math
 
-import numpy as np
 import pytest
 
 from engines import empty_postgres_database
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, PrivacyUnit
 from lrm.errors import TableError
-from lrm.queries.maps.products.tabulation import Tabulation
 from lrm.tables import open_table
 
 CELL = {"null": "cell", "outside": "cell"}
@@ -109,18 +107,3 @@ def test_a_missing_table_and_a_wrong_password(database):
     with pytest.raises(TableError, match="cannot be reached") as caught:
         open_table("postgresql://someone:secret@127.0.0.1:1/db?table=t")
     assert "secret" not in str(caught.value)
-
-
-def test_a_function_that_changes_between_calls_gives_a_row_one_set_of_values(database):
-    """The server called it wherever the value was looked at: tables of one row disagreed."""
-    db, url = database
-    db.execute(
-        "CREATE FUNCTION drawn(n int) RETURNS int LANGUAGE sql STABLE "
-        "AS 'SELECT CAST(floor(random() * 4) AS int) + 0 * n'"
-    )
-    db.execute("CREATE VIEW v AS SELECT drawn(n) AS a, 0 AS b FROM generate_series(1, 400) AS s(n)")
-    domain = Domain([Integers("a", 0, 1), Integers("b", 0, 1)])
-    by_a = Tabulation((np.arange(2), np.zeros(2, dtype=int)), by=(0,))
-    by_b = Tabulation((np.zeros(2, dtype=int), np.arange(2)), by=(1,))
-    counts = open_table(url + "v").counts(domain, [by_a, by_b])._open()
-    assert counts[:2].sum() == counts[2:].sum() > 0

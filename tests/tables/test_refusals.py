@@ -2,6 +2,7 @@
 
 import re
 import sys
+from functools import partial
 
 import duckdb
 import pyarrow as pa
@@ -13,7 +14,12 @@ from awkward_table import WEIRD
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, PrivacyUnit
 from lrm.errors import LrmError, MissingExtra, TableError
 from lrm.tables import duckdb_connection, open_table
-from lrm.tables.base import guarded
+from lrm.tables.base import Column, guarded
+from lrm.tables.count import count_of
+from lrm.tables.duckdb_batches import count_batches
+from lrm.tables.duckdb_reading import Reading
+from lrm.tables.duckdb_rows import DuckDbRows
+from lrm.tables.tally import Tally
 
 
 def test_a_missing_column_is_named_with_those_that_exist(awkward):
@@ -146,6 +152,32 @@ def test_errors_of_engines_do_not_quote_values():
     while error is not None:
         assert secret not in str(error)
         error = error.__cause__ or error.__context__
+
+
+def test_a_missing_attribute_of_a_driver_is_named():
+    """It is a word of the code that looks for it, whatever the rows are."""
+
+    class OldRelation:
+        def __getattr__(self, name):
+            raise AttributeError(f"no {name} for 4711")
+
+    class OldDriver:
+        def sql(self, text):
+            del text
+            return OldRelation()
+
+    count = count_of(Domain([Bins("a", range(100))]), None, lists=False)
+    rows = DuckDbRows(count, Reading("t", (Column("a", "INTEGER", "integer"),), None))
+    for driver, missing in ((object(), "sql"), (OldDriver(), "to_arrow_reader")):
+        with pytest.raises(TableError, match=f"has no '{missing}'; its version may be") as caught:
+            guarded("counting", partial(count_batches, driver, rows, Tally(count)))
+        assert "4711" not in str(caught.value)
+
+
+def test_an_attribute_that_a_driver_misses_itself_is_not_named():
+    with pytest.raises(TableError, match="counting failed with AttributeError") as caught:
+        guarded("counting", lambda: getattr("", "4711"))
+    assert "4711" not in str(caught.value)
 
 
 def test_a_key_press_does_not_quote_the_error_that_it_came_upon():

@@ -4,15 +4,11 @@ import os
 import re
 import subprocess
 import sys
-import warnings
 
-import numpy as np
 import pytest
 
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, PrivacyUnit
 from lrm.errors import TableError
-from lrm.privacy.mechanism import shown_to_owner
-from lrm.queries.maps.products.tabulation import Tabulation
 from lrm.tables import open_table
 from lrm.tables.spark_session import LOGGING, _configured
 
@@ -102,25 +98,3 @@ def test_a_logging_of_ones_own_is_left_alone(tmp_path, monkeypatch):
     monkeypatch.delenv("SPARK_CONF_DIR")
     monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Dlog4j2.configurationFile=mine.xml")
     assert _configured()
-
-
-def test_a_function_that_changes_between_calls_gives_a_row_one_set_of_values(spark, monkeypatch):
-    """Spark called it for the filter and again for the value: tables of one row disagreed."""
-    functions = pytest.importorskip("pyspark.sql.functions")
-
-    def drawn(number):
-        import secrets
-
-        return secrets.randbelow(4) + 0 * number
-
-    monkeypatch.setattr(spark.sparkContext, "pythonExec", sys.executable)
-    with warnings.catch_warnings():  # PySpark has doubts about pandas 3
-        warnings.simplefilter("ignore", FutureWarning)
-        changing = functions.udf(drawn, "int")  # not declared as nondeterministic
-    frame = spark.range(400).select(changing("id").alias("a"))
-    domain = Domain([Integers("a", 0, 1), Integers("b", 0, 1)])
-    frame = frame.select("a", functions.lit(0).alias("b"))
-    by_a = Tabulation((np.arange(2), np.zeros(2, dtype=int)), by=(0,))
-    by_b = Tabulation((np.zeros(2, dtype=int), np.arange(2)), by=(1,))
-    counts = shown_to_owner(open_table(frame).counts(domain, [by_a, by_b]))
-    assert counts[:2].sum() == counts[2:].sum() > 0

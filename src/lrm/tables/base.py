@@ -187,20 +187,42 @@ def guarded(doing: str, call: Callable[[], T]) -> T:
 
     The message of an engine may quote a value of the table. The new error is raised after the
     old one has been released, so that no traceback or log finds it through ``__context__``.
+    An attribute that this package looks for and a driver lacks is named.
     """
     try:
         return call()
     except LrmError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever an engine raises may quote a value
-        kind = type(error).__name__
+        kind, attribute = type(error).__name__, _missing_attribute(error)
     except BaseException as stop:  # Ctrl-C, perhaps while the error of an engine was handled
         stop.__context__ = None
         raise
+    if attribute:
+        raise TableError(
+            f"{doing} failed: the engine's driver has no {attribute!r}; its version may be older "
+            "than lrm needs: install lrm again with the extra of that engine"
+        )
     raise TableError(
         f"{doing} failed with {kind}; "
         "the engine's own message is withheld, as it may quote values of the table"
     )
+
+
+def _missing_attribute(error: Exception) -> str:
+    """The attribute that code of this package looked for, if its absence is the error.
+
+    The name is a word of that code, so it is not a value of a table.
+    """
+    name = getattr(error, "name", None) if isinstance(error, AttributeError) else None
+    looking: tuple[str, ...] = ()
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if str(trace.tb_frame.f_globals.get("__name__")).startswith("lrm."):
+            looking = code.co_names
+        trace = trace.tb_next
+    return name if name in looking else ""
 
 
 def load_engine(module: str, requirement: str | None = None) -> ModuleType:
