@@ -117,7 +117,8 @@ def test_small_files_that_unfold_stay_within_the_stated_memory(tmp_path):
 
 def _traps(folder):
     n = 20_000
-    lrm.plan(families.ranges(64, [(0, 9)]), "noise-on-data").save(folder / "small.lrm")
+    first_ten = families.ranges(64, [(0, 9)]).queries.sparse()
+    lrm.plan(first_ten, "noise-on-data").save(folder / "small.lrm")
 
     def wide(facts, arrays):
         facts["workload"] = {"kind": "sparse", "shape": [1, n]}
@@ -144,6 +145,15 @@ def _traps(folder):
         arrays["strategy-indices"] = np.arange(n)
         arrays["strategy-indptr"] = np.array([0, n])
 
+    def long_ranges(facts, arrays):
+        facts["workload"] = {"kind": "ranges", "cells": n}
+        for part in ("data", "indices", "indptr"):
+            del arrays[f"workload-{part}"]
+        count = 10**5
+        arrays["workload-starts"] = np.zeros(count, dtype=np.int64)
+        arrays["workload-stops"], arrays["workload-weights"] = np.full(count, n), np.ones(count)
+        facts["labels"] = [{"numbered": count, "first": 1}]
+
     def many_measurements(facts, arrays):
         facts["measured"]["strategy"]["shape"] = [2 * 10**6, n]
         arrays["strategy-data"] = np.full(2, 2.0**30)
@@ -153,7 +163,7 @@ def _traps(folder):
     def nested(facts, arrays):
         facts["details"] = [[] for _ in range(10**5)]
 
-    traps = [empty_rows, all_ranges, many_measurements, nested]
+    traps = [empty_rows, all_ranges, long_ranges, many_measurements, nested]
     for change in traps:
         resealed(folder / "plan.lrm", change, folder / f"{change.__name__}.lrm")
     pq.write_table(pa.table({"a": pa.nulls((1 << 27) + 1)}), folder / "equal.parquet")

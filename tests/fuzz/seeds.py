@@ -69,7 +69,8 @@ def _plans_and_releases(folder, grouped):
         "matrix": lrm.Workload(MATRIX, names=["a", "b, c", "=d"], importance=[1, 2, 3]),
         "prefix": families.prefix(6),
         "ranges": families.all_ranges(4),
-        "sparse": families.ranges(16, [(0, 7), (4, 11), (3, 3)]),
+        "sparse": lrm.Workload(families.ranges(16, [(0, 7), (4, 11), (3, 3)]).queries.sparse()),
+        "some-ranges": families.ranges(16, [(0, 7), (4, 11), (3, 3)]),
         "sql": grouped,
     }
     for number, (name, workload) in enumerate(workloads.items()):

@@ -16,6 +16,7 @@ from lrm.queries.maps.levels import LevelMap
 from lrm.queries.maps.matrices import DenseMap, SparseMap, as_map
 from lrm.queries.maps.products.batch import product_batch
 from lrm.queries.maps.products.map import ProductMap
+from lrm.queries.maps.ranges import RangeMap
 from lrm.queries.maps.words import AllRanges, Identity, Prefix, Total
 from lrm.queries.workload import Workload, families
 
@@ -31,6 +32,8 @@ MAPS = [
     LevelMap(7, (2, 4), (1.0, 0.0, 2.0)),
     LevelMap(6, (2, 2, 2), (0.0, 1.0, 2.0, 3.0, 0.5), contrast=True),
     ProductMap(product_batch([2, 3], [["identity", "total"], ["total", "prefix"]])),
+    RangeMap(9, np.array([0, 3, 5, 3]), np.array([9, 5, 6, 5]), np.array([1.0, 2.0, -0.5, 1.0])),
+    RangeMap(4, np.array([2, 1]), np.array([2, 3]), np.array([3.0, 1.0])),
 ]
 
 
@@ -88,11 +91,11 @@ def test_closed_forms_are_those_of_the_matrix(queries):
         padded = np.hstack([matrix, np.zeros((len(matrix), -matrix.shape[1] % 3))])
         sums = padded.reshape(len(matrix), -1, 3).sum(axis=2)
         assert queries.block_energy(3) == pytest.approx((sums**2).sum() / 3)
-    ends = queries.range_ends()
-    if ends is not None:
+    ranges = queries.weighted_ranges()
+    if ranges is not None:
         cell = np.arange(queries.shape[1])
-        inside = (cell >= ends[0][:, None]) & (cell <= ends[1][:, None])
-        np.testing.assert_array_equal(inside, matrix)
+        inside = (cell >= ranges.first[:, None]) & (cell <= ranges.last[:, None])
+        np.testing.assert_array_equal(inside * ranges.weights[:, None], matrix)
 
 
 @pytest.mark.parametrize("queries", MAPS, ids=lambda q: f"{q.kind}-{q.shape}")

@@ -132,9 +132,10 @@ def test_trees_see_as_much_of_sparse_queries_as_of_dense_ones(
     rng = np.random.default_rng(seed)
     first = rng.integers(0, 70, 9)
     ends = [(int(a), int(a + b)) for a, b in zip(first, rng.integers(0, 9, 9), strict=True)]
-    sparse = families.ranges(80, ends).queries.sparse() * (1.0 if ranges else 2.0)
+    sparse = families.ranges(80, [*ends, (3, 8)]).queries.sparse()
+    sparse = sparse * (2.0 if ranges else np.arange(1.0, 81.0))
     queries = SparseMap(sp.csr_array(sparse))
-    assert (queries.range_ends() is None) != ranges
+    assert (queries.weighted_ranges() is None) != ranges
     fanouts = (fanout,) * 7
     seen = level_energies(queries, fanouts)
     np.testing.assert_allclose(seen, level_energies(DenseMap(queries.dense()), fanouts), atol=1e-9)

@@ -10,7 +10,7 @@ import datetime as dt
 import operator
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,10 +30,11 @@ from lrm.queries.maps.products.combine import (
     restricted,
 )
 from lrm.queries.maps.products.map import ProductMap
+from lrm.queries.maps.ranges import RangeMap
 from lrm.queries.maps.words import Word, make_factor
 from lrm.queries.sql.atoms import TRUE, compare, nearest_edges, undivided
 from lrm.queries.workload import LabelBlock, Labels, Workload
-from lrm.queries.workload.families import range_rows, stack
+from lrm.queries.workload.families import stack
 from lrm.queries.workload.products import check_importances, product_map, spread_importance
 
 if TYPE_CHECKING:
@@ -41,9 +42,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-
-MAX_WEIGHTS = 1 << 28
-"""Weights of ranges over a single attribute: 3 GB as a sparse matrix."""
 
 Bound = int | float | str | dt.date
 
@@ -268,7 +266,7 @@ def _constant(attribute: Attribute, value: Bound) -> str | Decimal | dt.date:
     return number
 
 
-_Asked = tuple[LinearMap | sp.csr_array, "list[str] | tuple[str, ...]"]
+_Asked = tuple[LinearMap, "list[str] | tuple[str, ...]"]
 """The rows that are asked of an attribute, and their labels; none for a single row."""
 
 
@@ -309,16 +307,11 @@ def _range_factor(domain: Domain, attribute: Attribute, cells: Sequence[tuple[in
         raise WorkloadError("ranges need at least one (low, high) pair")
     first, last = np.array(cells, dtype=np.int64).T
     labels = [_range_label(attribute, a, b) for a, b in cells]
-    weights = int((last - first + 1).sum())
+    asked = RangeMap.over(attribute.size, first, last)
     if len(domain.attributes) == 1:
-        if weights > MAX_WEIGHTS:
-            raise WorkloadError(
-                f"this part of the batch has {weights:,} weights, more than {MAX_WEIGHTS:,}; "
-                "ask for fewer queries, or declare wider cells"
-            )
-        return range_rows(first, last, attribute.size), labels
+        return asked, labels
     check_rows(len(cells), attribute.size)
-    return make_factor(range_rows(first, last, attribute.size).toarray(), attribute.size), labels
+    return make_factor(asked.dense(), attribute.size), labels
 
 
 def _range_label(attribute: Attribute, first: int, last: int) -> str:
@@ -349,17 +342,15 @@ def _term(
         shown[attribute_name] = key
     factors, axes = [], []
     for attribute in domain.attributes:
-        factor: LinearMap | sp.csr_array = make_factor("total", attribute.size)
+        factor = make_factor("total", attribute.size)
         labels: Sequence[str] = ()
         if attribute.name in every:
             factor, labels = every[attribute.name]
         factors.append(factor)
         if labels:
             axes.append((shown.get(attribute.name, attribute.name), tuple(labels)))
-    sparse = [factor for factor in factors if not isinstance(factor, LinearMap)]
-    queries = (
-        SparseMap(sparse[0])
-        if sparse
-        else product_map(product_batch(domain.shape, [cast("list[LinearMap]", factors)]))
-    )
+    if len(factors) == 1 and isinstance(factors[0], RangeMap):
+        queries: LinearMap = factors[0]
+    else:
+        queries = product_map(product_batch(domain.shape, [factors]))
     return Workload(queries, labels=Labels([LabelBlock(name, tuple(axes))]), domain=domain)

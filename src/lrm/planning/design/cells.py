@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.errors import ConvergenceError, WorkloadError
-from lrm.queries.maps.linear import Floats, Integers, LinearMap, equal_columns
+from lrm.queries.maps.linear import Floats, Integers, LinearMap
 
 LARGEST_FACTOR = 1 << 13
 """Columns in whole-number ratios are merged up to this factor.
@@ -136,9 +136,8 @@ class MergedWorkload:
 def merge_cells(queries: LinearMap) -> MergedWorkload:
     """Merge the cells that the queries cannot distinguish (up to sign and ratio).
 
-    Method: divide each column by its first non-zero entry, so that columns that are
-    multiples of each other become equal to the last bit (`lrm.queries.maps.linear`). Cost:
-    O(non-zeros), from the sparse form.
+    Which columns are multiples of each other the map knows (`LinearMap.proportional_columns`).
+    Cost: O(non-zeros) from the sparse form, O(queries + cells) of ranges.
 
     >>> from lrm.queries.maps.matrices import DenseMap
     >>> merged = merge_cells(DenseMap(np.array([[1.0, 1.0, 0.0, -2.0], [0.0, 0.0, 0.0, 0.0]])))
@@ -148,17 +147,8 @@ def merge_cells(queries: LinearMap) -> MergedWorkload:
     n = queries.shape[1]
     if queries.has_distinct_columns:
         return MergedWorkload(queries, CellMap.trivial(n), np.arange(n))
-    columns = queries.sparse_columns()
-    columns.eliminate_zeros()
-    columns.sort_indices()
-    lengths = np.diff(columns.indptr)
-    used = lengths > 0
-    lead = np.zeros(n)
-    lead[used] = columns.data[columns.indptr[:-1][used]]
-    scaled = columns.copy()
-    scaled.data = scaled.data / np.repeat(lead, lengths)
-    group = equal_columns(scaled)
-    cells, representatives = _integer_factors(group, lead, used)
+    group, lead = queries.proportional_columns()
+    cells, representatives = _integer_factors(group, lead, lead != 0)
     if cells.is_trivial():
         return MergedWorkload(queries, cells, representatives)
     factors = np.maximum(cells.largest_factors(), 1).astype(np.float64)

@@ -35,6 +35,7 @@ from lrm.queries.maps.linear import (
     Integers,
     LeftInverse,
     LinearMap,
+    WeightedRanges,
 )
 from lrm.queries.maps.words import chain_blocks
 
@@ -62,7 +63,7 @@ LEAST_SIZE, MOST_SIZE = 32, 2048
 """Rows of the blocks in which the band of M⁻¹ is computed: smaller ones take no less time, larger
 ones too much memory."""
 
-MOST_WEIGHTS = 1 << 28
+MOST_WEIGHTS = 1 << 27
 """Weights of queries that are multiplied with the rows one by one."""
 
 
@@ -318,12 +319,13 @@ class PlusRowsInverse(LeftInverse):
         """``wᵀ·K⁻¹·w`` of each query w; over blocks only of ranges."""
         if self.plus.base.ndim == 1:
             return queries.squared().apply(self.plus.base)
-        ends = queries.range_ends()
-        return None if ends is None else _range_forms(self.plus.base, *ends)
+        ranges = queries.weighted_ranges()
+        return None if ranges is None else _range_forms(self.plus.base, ranges)
 
 
-def _range_forms(blocks: Floats, first: Integers, last: Integers) -> Floats:
-    """``wᵀ·K⁻¹·w`` for the ranges [first, last]: complete blocks, and the two ends."""
+def _range_forms(blocks: Floats, ranges: WeightedRanges) -> Floats:
+    """``wᵀ·K⁻¹·w`` for ranges w of cells: complete blocks, and the two ends."""
+    first, last = ranges.first, ranges.last
     corner = np.zeros((len(blocks), BLOCK + 1, BLOCK + 1))
     corner[:, 1:, 1:] = blocks.cumsum(axis=1).cumsum(axis=2)
     before = np.concatenate([[0.0], np.cumsum(corner[:, -1, -1])])
@@ -337,7 +339,7 @@ def _range_forms(blocks: Floats, first: Integers, last: Integers) -> Floats:
     inside = part(low, start, stop)
     full, none = np.full_like(start, BLOCK), np.zeros_like(start)
     across = part(low, start, full) + part(high, none, stop) + before[high] - before[low + 1]
-    return np.asarray(np.where(low == high, inside, across), dtype=np.float64)
+    return np.asarray(np.where(low == high, inside, across) * ranges.weights**2)
 
 
 def diagonal_plus_rows(matrix: sp.csr_array, owner: Integers) -> PlusRowsInverse | None:

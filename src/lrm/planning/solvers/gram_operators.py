@@ -2,8 +2,8 @@
 
 A descent over rows in addition to the identity (`lrm.planning.solvers.extra_rows`) needs the
 workload only through ``WᵀW`` applied to a few columns. For prefix sums and all ranges these are two
-cumulative sums; for ranges in general the differences of neighbouring columns of W are
-sparse where W is not; for anything else W itself is applied twice.
+cumulative sums; for ranges in general, and for queries that are nearly such, the differences of
+neighbouring columns of W are sparse where W is not; for anything else W itself is applied twice.
 
 See ``docs/explanation/best.md``.
 """
@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lrm.planning.design.plus_rows import SPARSE_SHARE, PlusRows
-from lrm.queries.maps.linear import Floats, LinearMap
+from lrm.queries.maps.linear import Floats, Integers, LinearMap, WeightedRanges
 from lrm.queries.maps.words import chain_times, running_totals
 
 
@@ -109,11 +109,7 @@ class FactorGram(GramOperator):
         differences = self._differences
         if differences is None:
             return np.asarray(self.factor.T @ (self.factor @ columns))
-        totals = columns.copy()
-        running_totals(totals)
-        image = np.asarray(differences.T @ (differences @ totals))
-        running_totals(image[::-1])
-        return image
+        return _through_differences(differences, columns)
 
     def coarser(self, factor: int) -> FactorGram:
         cells = self.cells
@@ -147,6 +143,76 @@ def _compact(matrix: Floats | sp.csr_array) -> Floats | sp.csr_array:
     return np.asarray(matrix.toarray())
 
 
+@dataclass(frozen=True, eq=False)
+class RangeGram(GramOperator):
+    """``WᵀW`` of ranges of cells, through the differences of neighbouring columns of W alone.
+
+    Parameters
+    ----------
+    ranges
+        The queries.
+    lone_energies
+        ``(WᵀW)_jj`` of each cell j.
+    size
+        Cells of a block; of the last, whatever is left.
+    """
+
+    ranges: WeightedRanges
+    lone_energies: Floats
+    size: int = 1
+
+    @cached_property
+    def _starts(self) -> Integers:
+        """The first cell of each block."""
+        return np.arange(0, len(self.lone_energies), self.size)
+
+    @cached_property
+    def widths(self) -> Floats:  # type: ignore[override]
+        return np.diff(self._starts, append=len(self.lone_energies)).astype(np.float64)
+
+    @cached_property
+    def energies(self) -> Floats:  # type: ignore[override]
+        return np.asarray(np.add.reduceat(self.lone_energies, self._starts))
+
+    @cached_property
+    def _differences(self) -> sp.csr_array:
+        """D with ``V = D·(running totals)``: what a range covers of a block, and of the next.
+
+        These differ at most where the range begins and ends.
+        """
+        ranges, blocks = self.ranges, len(self._starts)
+        first, last = ranges.first // self.size, ranges.last // self.size
+        # One place for each difference: where a range ends near its beginning, twice the same.
+        places = np.sort(np.stack([first - 1, first, last - 1, last]), axis=0)
+        new = np.diff(places, axis=0, prepend=-2) != 0
+        query = np.broadcast_to(np.arange(len(first)), places.shape)
+        new &= places >= 0
+        place, query = places[new], query[new]
+        values = self._covered(query, place) - self._covered(query, place + 1)
+        return sp.csr_array((values, (query, place)), shape=(len(first), blocks))
+
+    def _covered(self, query: Integers, block: Integers) -> Floats:
+        """The cells of a block that a query covers, times its weight."""
+        low = np.maximum(self.ranges.first[query], block * self.size)
+        high = np.minimum(self.ranges.last[query] + 1, (block + 1) * self.size)
+        return np.asarray(np.maximum(high - low, 0) * self.ranges.weights[query])
+
+    def times(self, columns: Floats) -> Floats:
+        return _through_differences(self._differences, columns)
+
+    def coarser(self, factor: int) -> RangeGram:
+        return RangeGram(self.ranges, self.lone_energies, self.size * factor)
+
+
+def _through_differences(differences: sp.csr_array, columns: Floats) -> Floats:
+    """``VᵀV @ columns`` for ``V = D·(running totals)``."""
+    totals = columns.copy()
+    running_totals(totals)
+    image = np.asarray(differences.T @ (differences @ totals))
+    running_totals(image[::-1])
+    return image
+
+
 def gram_operator(queries: LinearMap) -> GramOperator:
     """``WᵀW`` of a map at the resolution of single cells.
 
@@ -161,4 +227,7 @@ def gram_operator(queries: LinearMap) -> GramOperator:
     chain = queries.gram_chain()
     if chain is not None:
         return ChainGram(np.ones(cells), energies, *chain, np.zeros(cells))
+    ranges = queries.weighted_ranges()
+    if ranges is not None:
+        return RangeGram(ranges, energies)
     return FactorGram(np.ones(cells), energies, _compact(queries.sparse()))

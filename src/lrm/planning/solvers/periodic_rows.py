@@ -35,7 +35,7 @@ from lrm.planning.solvers.sparse_rows import (
     sparse_rows_error,
     stages,
 )
-from lrm.queries.maps.linear import Floats
+from lrm.queries.maps.linear import Floats, Integers
 from lrm.queries.maps.matrices import SparseMap
 
 STAGE = Stage(1, 1e-5, 200, 4)
@@ -45,7 +45,7 @@ LEAST_RING = 512
 """Cells of the shortest ring, a power of 2: every ring is a multiple of it, and of all blocks."""
 
 
-def range_correlation(lengths: Floats, weights: Floats, cells: int) -> Floats:
+def range_correlation(lengths: Integers, weights: Floats, cells: int) -> Floats:
     """The mean of ``(WᵀW)_ij`` over the cells, by distance, for ranges of the given lengths.
 
     >>> range_correlation(np.array([3, 3]), np.array([1.0, 1.0]), 2).tolist()

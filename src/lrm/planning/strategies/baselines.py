@@ -110,18 +110,22 @@ def noise_on_results(problem: Problem, search: Search) -> Strategy:
     """Measure every query itself: ``L = W``, ``B = I``. Error ``m·(max_j Σ_i |W_ij|)²``.
 
     The answers are not made consistent with each other: this is the Laplace mechanism as
-    it stands, in which each answer carries its own noise.
+    it stands, in which each answer carries its own noise. Where the queries are a list, cells that
+    none of them distinguishes are merged first: a thousand ranges of a million cells are few
+    weights then.
     """
     del search
-    queries = problem.workload.queries
-    m, n = queries.shape
+    queries, cells = problem.workload.queries, CellMap.trivial(problem.cell_count)
+    if problem.products is None and queries.entry_count > RESULT_ENTRIES:
+        queries, cells = problem.merged.queries, problem.merged.cell_map
+    m = queries.shape[0]
     if queries.entry_count > RESULT_ENTRIES:
         raise WorkloadError(
             f"noise on results would measure all {m:,} queries one by one; choose another mechanism"
         )
     return Strategy(
         "noise-on-results",
-        CellMap.trivial(n),
+        cells,
         queries.written_out(),
         reconstruction=SparseMap(sp.eye_array(m, format="csr")),
     )

@@ -61,12 +61,9 @@ def has_long_ranges(problem: Problem) -> bool:
     """
     queries = problem.merged.queries
     rows, cells = queries.shape
-    if cells <= settings.LONG_CELLS or 2 * rows < cells or queries.entry_count > MOST_WEIGHTS:
+    if cells <= settings.LONG_CELLS or 2 * rows < cells:
         return False
-    matrix = queries.sparse()
-    goes_on = (np.diff(matrix.indices) == 1) & (np.diff(matrix.data) == 0)
-    row = np.repeat(np.arange(rows), np.diff(matrix.indptr))
-    return bool(np.all(goes_on[row[1:] == row[:-1]]))
+    return queries.weighted_ranges() is not None
 
 
 def best_long(problem: Problem, search: Search, effort: str) -> Strategy:
@@ -129,19 +126,20 @@ def _add_periodic_rows(
     None where ranges are too long compared with the cells.
     """
     queries = problem.scaled_queries
-    W = queries.sparse()
-    lengths = np.diff(W.indptr)
-    cells, reach = W.shape[1], int(lengths.max())
+    ranges, cells = queries.weighted_ranges(), queries.shape[1]
+    if ranges is None or queries.entry_count > MOST_WEIGHTS:
+        return None
+    lengths = np.asarray(ranges.last - ranges.first + 1)
+    reach = int(lengths.max())
     if settings.LEAST_REACHES * reach > cells:
         return None
-    weights = W.data[W.indptr[:-1][lengths > 0]]
-    correlation = range_correlation(lengths[lengths > 0], weights, cells)
+    correlation = range_correlation(lengths, ranges.weights, cells)
     periodic = optimise_periodic_rows(correlation, rng=search.rng(), clock=search.clock)
     rows = along(periodic.rows, cells)
     error = _rows_error(queries, rows)
     if effort != "quick" and not search.clock.must_end():
         # Segments are improved one by one, each beside rows that may have moved: compare.
-        polished = polish_segments(W, rows, reach, clock=search.clock)
+        polished = polish_segments(queries.sparse(), rows, reach, clock=search.clock)
         after = _rows_error(queries, polished)
         if after < error:
             rows, error = polished, after

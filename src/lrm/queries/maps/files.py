@@ -13,9 +13,17 @@ from lrm.queries.maps.levels import LevelMap
 from lrm.queries.maps.linear import LinearMap, Shape, StoredMap
 from lrm.queries.maps.matrices import DenseMap, SparseMap
 from lrm.queries.maps.products.map import ProductMap
+from lrm.queries.maps.ranges import RangeMap
 from lrm.queries.maps.words import WORDS
 
-KINDS: tuple[type[LinearMap], ...] = (DenseMap, SparseMap, *WORDS.values(), LevelMap, ProductMap)
+KINDS: tuple[type[LinearMap], ...] = (
+    DenseMap,
+    SparseMap,
+    RangeMap,
+    *WORDS.values(),
+    LevelMap,
+    ProductMap,
+)
 """The maps that files may hold. A new kind is a class in a file of its own, and its name here."""
 
 _BY_NAME = {kind.kind: kind for kind in KINDS}

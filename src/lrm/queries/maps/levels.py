@@ -33,7 +33,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.errors import ConvergenceError, WorkloadError
-from lrm.queries.maps.linear import MOST_SIDE, Floats, Integers, LeftInverse, LinearMap, StoredMap
+from lrm.queries.maps.linear import (
+    MOST_SIDE,
+    Floats,
+    Integers,
+    LeftInverse,
+    LinearMap,
+    StoredMap,
+    WeightedRanges,
+)
 from lrm.queries.maps.matrices import DenseMap, SparseMap
 from lrm.queries.maps.whole import WholeSums, equal_totals, whole_numbers
 
@@ -277,10 +285,10 @@ class LevelInverse(LeftInverse):
         return self.tree.solve_gram(right)[: self.tree.cells]
 
     def row_squared_norms(self, queries: LinearMap) -> Floats | None:
-        ends = queries.range_ends()
-        if ends is None:
+        ranges = queries.weighted_ranges()
+        if ranges is None:
             return None
-        return range_squared_norms(*ends, self.tree.fanouts, self.tree.eigenvalues())
+        return range_squared_norms(ranges, self.tree.fanouts, self.tree.eigenvalues())
 
     def squared_norm(self, queries: LinearMap) -> float | None:
         if not queries.has_closed_forms:
@@ -310,11 +318,11 @@ def _matrix_energies(rows: Floats | sp.csr_array, fanouts: tuple[int, ...]) -> F
 
 def level_energies(queries: LinearMap, fanouts: tuple[int, ...]) -> Floats:
     """``a_ℓ − a_{ℓ+1}`` of every level, leaves first."""
-    ends = None if queries.has_closed_forms else queries.range_ends()
+    ranges = None if queries.has_closed_forms else queries.weighted_ranges()
     if queries.has_closed_forms:
         seen = np.array([queries.block_energy(size) for size in level_sizes(fanouts)])
-    elif ends is not None:
-        seen = np.array([range_energy(*ends, size).sum() for size in level_sizes(fanouts)])
+    elif ranges is not None:
+        seen = np.array([range_energy(ranges, size).sum() for size in level_sizes(fanouts)])
     elif SPARSE_PAYS * queries.entry_count < prod(queries.shape):
         seen = _matrix_energies(queries.sparse(), fanouts)
     else:
@@ -324,24 +332,27 @@ def level_energies(queries: LinearMap, fanouts: tuple[int, ...]) -> Floats:
 
 
 def range_squared_norms(
-    first: Integers, last: Integers, fanouts: tuple[int, ...], eigenvalues: Floats
+    ranges: WeightedRanges, fanouts: tuple[int, ...], eigenvalues: Floats
 ) -> Floats:
-    """Squared norm of the row of B for each range of cells [first, last]."""
+    """Squared norm of the row of B for each range of cells."""
     inverse = np.diff(1.0 / eigenvalues, prepend=0.0)
     steps = [*zip(level_sizes(fanouts), inverse, strict=True)]
-    result = np.zeros(len(first))
-    for start in range(0, len(first), 1 << 14):  # what stays in the cache takes a third of the time
+    result = np.zeros(len(ranges.first))
+    for start in range(
+        0, len(result), 1 << 14
+    ):  # what stays in the cache takes a third of the time
         part = slice(start, start + (1 << 14))
         for size, step in steps:
-            result[part] += step * range_energy(first[part], last[part], size)
+            result[part] += step * range_energy(ranges.part(part), size)
     return result
 
 
-def range_energy(first: Integers, last: Integers, size: int) -> Floats:
-    """``wᵀA w`` for the ranges [first, last]: whole blocks, and the two ends."""
+def range_energy(ranges: WeightedRanges, size: int) -> Floats:
+    """``wᵀA w`` for ranges w of cells: whole blocks, and the two ends."""
+    first, last = ranges.first, ranges.last
     low, high = first // size, last // size
     inside = (last - first + 1) ** 2 / size
     head = (low + 1) * size - first
     tail = last + 1 - high * size
     across = (head**2 + tail**2) / size + (high - low - 1) * size
-    return np.asarray(np.where(low == high, inside, across), dtype=np.float64)
+    return np.asarray(np.where(low == high, inside, across) * ranges.weights**2)

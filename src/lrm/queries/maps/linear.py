@@ -85,6 +85,22 @@ class StoredMap:
         return self.facts.integer(key, 1, self.shape[1] or MOST_SIDE)
 
 
+@dataclass(frozen=True, eq=False)
+class WeightedRanges:
+    """Queries that each sum a range of neighbouring cells, times a weight.
+
+    ``first`` and ``last`` are cells of the range, for each query.
+    """
+
+    first: Integers
+    last: Integers
+    weights: Floats
+
+    def part(self, queries: slice) -> WeightedRanges:
+        """Some of the queries."""
+        return WeightedRanges(self.first[queries], self.last[queries], self.weights[queries])
+
+
 class LinearMap(ABC):
     """``m`` linear queries over ``n`` cells.
 
@@ -328,9 +344,26 @@ class LinearMap(ABC):
         """``Σ ‖W·1_block‖² / size`` over blocks of ``size`` cells, of maps with closed forms."""
         raise NotImplementedError(f"{self.kind} has no closed form for blocks of {size} cells")
 
-    def range_ends(self) -> tuple[Integers, Integers] | None:
-        """First and last cell of each query, where all queries are ranges of cells."""
+    def weighted_ranges(self) -> WeightedRanges | None:
+        """The ranges of cells, where every query is one, times a weight."""
         return None
+
+    def proportional_columns(self) -> tuple[Integers, Floats]:
+        """Equal labels for columns that are multiples of each other; the first entry of each.
+
+        Divided by its first entry, a column is equal to the last bit to every multiple of it. That
+        entry is 0 for a column of zeros.
+        """
+        columns = self.sparse_columns()
+        columns.eliminate_zeros()
+        columns.sort_indices()
+        lengths = np.diff(columns.indptr)
+        used = lengths > 0
+        lead = np.zeros(self.shape[1])
+        lead[used] = columns.data[columns.indptr[:-1][used]]
+        scaled = columns.copy()
+        scaled.data = scaled.data / np.repeat(lead, lengths)
+        return equal_columns(scaled), lead
 
     @property
     def entry_count(self) -> int:

@@ -13,7 +13,15 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from lrm.errors import FileFormatError, WorkloadError
-from lrm.queries.maps.linear import MOST_SIDE, Floats, Integers, LinearMap, StoredMap, is_whole
+from lrm.queries.maps.linear import (
+    MOST_SIDE,
+    Floats,
+    Integers,
+    LinearMap,
+    StoredMap,
+    WeightedRanges,
+    is_whole,
+)
 
 SPARSE_BELOW = 0.25
 """A matrix with a smaller share of non-zeros is compact in sparse form."""
@@ -184,17 +192,23 @@ class SparseMap(_MatrixMap):
         owner[self.matrix.indices[self.matrix.indptr[single]]] = single
         return None if np.any(owner < 0) else owner
 
-    def range_ends(self) -> tuple[Integers, Integers] | None:
-        return self._range_ends
+    def weighted_ranges(self) -> WeightedRanges | None:
+        return self._weighted_ranges
 
     @cached_property
-    def _range_ends(self) -> tuple[Integers, Integers] | None:
-        lengths = np.diff(self.matrix.indptr).astype(np.int64)
-        if not lengths.all() or np.any(self.matrix.data != 1.0):
+    def _weighted_ranges(self) -> WeightedRanges | None:
+        matrix = self.matrix
+        lengths = np.diff(matrix.indptr).astype(np.int64)
+        if not lengths.all():
             return None
-        first = self.matrix.indices[self.matrix.indptr[:-1]].astype(np.int64)
-        last = self.matrix.indices[self.matrix.indptr[1:] - 1].astype(np.int64)
-        return (first, last) if np.array_equal(last - first + 1, lengths) else None
+        first = matrix.indices[matrix.indptr[:-1]].astype(np.int64)
+        last = matrix.indices[matrix.indptr[1:] - 1].astype(np.int64)
+        weights = matrix.data[matrix.indptr[:-1]]
+        if not np.array_equal(last - first + 1, lengths):
+            return None
+        if np.any(matrix.data != np.repeat(weights, lengths)):
+            return None
+        return WeightedRanges(first, last, weights)
 
     @property
     def entry_count(self) -> int:

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from lrm.errors import WorkloadError
-from lrm.queries.maps.linear import Floats, Integers, LinearMap, StoredMap
+from lrm.queries.maps.linear import Floats, Integers, LinearMap, StoredMap, WeightedRanges
 from lrm.queries.maps.matrices import DenseMap, check_weights
 
 LOOPED_COLUMNS = 32
@@ -85,15 +85,16 @@ class ZeroOneMap(LinearMap):
         return ((cell >= first[:, None]) & (cell <= last[:, None])).astype(np.float64)
 
     def columns(self, indices: NDArray[np.intp]) -> LinearMap:
-        first, last = self.range_ends()
+        first, last = self.bounds(0, self.shape[0])
         inside = (indices >= first[:, None]) & (indices <= last[:, None])
         return DenseMap(inside.astype(np.float64))
 
-    def range_ends(self) -> tuple[Integers, Integers]:
-        return self.bounds(0, self.shape[0])
+    def weighted_ranges(self) -> WeightedRanges:
+        first, last = self.bounds(0, self.shape[0])
+        return WeightedRanges(first, last, np.broadcast_to(np.float64(1.0), len(first)))
 
     def sparse(self) -> sp.csr_array:
-        first, last = self.range_ends()
+        first, last = self.bounds(0, self.shape[0])
         lengths = last - first + 1
         ends = np.cumsum(lengths)
         column = np.arange(ends[-1]) - np.repeat(ends - lengths - first, lengths)

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
+from lrm.queries.maps.ranges import RangeMap
 from lrm.queries.maps.words import AllRanges, Prefix
 from lrm.queries.workload.core import Workload
 from lrm.queries.workload.products import marginals, products
@@ -65,7 +65,7 @@ def all_ranges(cells: int) -> Workload:
 
 
 def ranges(cells: int, bounds: Iterable[tuple[int, int]]) -> Workload:
-    """Sums over given ranges; both ends belong to the range.
+    """Sums over given ranges; both ends belong to the range. Never builds its matrix.
 
     >>> ranges(4, [(0, 1), (1, 3)]).queries.dense()
     array([[1., 1., 0., 0.],
@@ -80,17 +80,9 @@ def ranges(cells: int, bounds: Iterable[tuple[int, int]]) -> Workload:
         raise WorkloadError(
             f"each range must satisfy 0 ≤ first ≤ last < {cells}, but one pair does not"
         )
-    matrix = range_rows(first, last, cells)
-    names = [f"[{a}, {b}]" for a, b in ends]
-    return Workload(matrix, names=names if len(set(names)) == len(names) else None)
-
-
-def range_rows(first: NDArray[np.int64], last: NDArray[np.int64], cells: int) -> sp.csr_array:
-    """One row per range of cells, both ends included: 1 inside, 0 outside."""
-    lengths = last - first + 1
-    indptr = np.concatenate([[0], np.cumsum(lengths)])
-    indices = np.arange(indptr[-1]) - np.repeat(indptr[:-1] - first, lengths)
-    return sp.csr_array((np.ones(len(indices)), indices, indptr), shape=(len(first), cells))
+    names = [f"[{a}, {b}]" for a, b in ends.tolist()]
+    queries = RangeMap.over(cells, first, last)
+    return Workload(queries, names=names if len(set(names)) == len(names) else None)
 
 
 def width_ranges(cells: int, width: int) -> Workload:

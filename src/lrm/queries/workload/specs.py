@@ -40,9 +40,9 @@ FAMILIES = {
     "total": _Family(families.total, ("cells",)),
     "prefix": _Family(families.prefix, ("cells",)),
     "all-ranges": _Family(families.all_ranges, ("cells",)),
-    "width-ranges": _Family(families.width_ranges, ("cells", "width"), builds_matrix=True),
+    "width-ranges": _Family(families.width_ranges, ("cells", "width")),
     "wdiscrete": _Family(families.wdiscrete, _MATRIX, ("seed",), builds_matrix=True),
-    "wrange": _Family(families.wrange, _MATRIX, ("seed",), builds_matrix=True),
+    "wrange": _Family(families.wrange, _MATRIX, ("seed",)),
     "wrelated": _Family(families.wrelated, _MATRIX, ("seed", "s"), builds_matrix=True),
 }
 """The families by the names that stand before the size."""

@@ -12,7 +12,8 @@ from lrm.files.spelling import how_many
 from lrm.queries.maps.linear import Floats, LinearMap
 from lrm.queries.maps.products.combine import stacked
 from lrm.queries.maps.products.map import ProductMap
-from lrm.queries.workload.core import Workload
+from lrm.queries.maps.ranges import RangeMap
+from lrm.queries.workload.core import EXPLICIT_QUERIES, Workload
 from lrm.queries.workload.derived import Derived
 from lrm.queries.workload.labels import Labels
 from lrm.queries.workload.statements import Statement, distinct_names, shift
@@ -80,7 +81,27 @@ def _queries(workloads: Sequence[Workload]) -> LinearMap | sp.csr_array:
             f"a batch over the product of attributes ({how_many(maps[0].shape[1])} cells) is too "
             "large to be joined with a matrix; build both from the same attributes"
         )
+    if any(isinstance(linear_map, RangeMap) for linear_map in maps):
+        joined = _joined_ranges(maps)
+        if joined is not None:
+            return joined
     return sp.csr_array(sp.vstack([linear_map.sparse() for linear_map in maps], format="csr"))
+
+
+def _joined_ranges(maps: Sequence[LinearMap]) -> RangeMap | None:
+    """All queries as ranges, where each of them is one."""
+    if sum(linear_map.shape[0] for linear_map in maps) > EXPLICIT_QUERIES:
+        return None
+    parts = [linear_map.weighted_ranges() for linear_map in maps]
+    ranges = [part for part in parts if part is not None]
+    if len(ranges) < len(parts):
+        return None
+    return RangeMap(
+        maps[0].shape[1],
+        np.concatenate([part.first for part in ranges]),
+        np.concatenate([part.last + 1 for part in ranges]),
+        np.concatenate([part.weights for part in ranges]),
+    )
 
 
 def _importance(workloads: Sequence[Workload]) -> Floats | None:

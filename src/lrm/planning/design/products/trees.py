@@ -31,7 +31,7 @@ from lrm.planning.design.integers import ProductBasis
 from lrm.planning.design.products.basis import AnyBasis
 from lrm.planning.design.products.quadratic import PairGram
 from lrm.queries.maps.levels import range_energy
-from lrm.queries.maps.linear import Floats, Integers, LinearMap
+from lrm.queries.maps.linear import Floats, Integers, LinearMap, WeightedRanges
 
 Numbers = NDArray[Any]
 
@@ -143,11 +143,11 @@ class RealTree(AnyBasis):
         return np.asarray(self.h.reshape(-1, *[1] * (X.ndim - 1)) * _spread(levels, self.size))
 
     def spreads(self, factor: LinearMap, other: LinearMap) -> Floats:
-        ends = factor.range_ends() if factor is other else None
+        ranges = factor.weighted_ranges() if factor is other else None
         spread = np.zeros(len(factor))
-        if ends is not None:
+        if ranges is not None:
             for part in _blocks(len(factor)):
-                levels = _of_ranges(ends[0][part], ends[1][part], self.size)
+                levels = _of_ranges(ranges.part(part), self.size)
                 spread[part] = levels @ self.weights**-2.0
             return spread
         for start, rows in factor.row_blocks():
@@ -172,7 +172,7 @@ def is_tractable(gram: PairGram) -> bool:
     if factor is not gram.right or factor.kind == "all-ranges":
         return factor is gram.right or entries <= MOST_ENTRIES
     are_few = len(factor) <= MOST_RANGES
-    return entries <= MOST_ENTRIES or (are_few and factor.range_ends() is not None)
+    return entries <= MOST_ENTRIES or (are_few and factor.weighted_ranges() is not None)
 
 
 _SPREADS: WeakKeyDictionary[LinearMap, Floats] = WeakKeyDictionary()
@@ -185,13 +185,13 @@ def level_spreads(factor: LinearMap) -> Floats:
     """
     if factor not in _SPREADS:
         size = factor.shape[1]
-        ends = None if factor.kind == "all-ranges" else factor.range_ends()
+        ranges = None if factor.kind == "all-ranges" else factor.weighted_ranges()
         sums = np.zeros(tree_levels(size))
         if factor.kind == "all-ranges":
             sums = _of_all_ranges(size)
-        elif ends is not None:
+        elif ranges is not None:
             for part in _blocks(len(factor)):
-                sums += _of_ranges(ends[0][part], ends[1][part], size).sum(axis=0)
+                sums += _of_ranges(ranges.part(part), size).sum(axis=0)
         else:
             plain = RealTree(size, np.ones(tree_levels(size)))
             for _, rows in factor.row_blocks():
@@ -229,11 +229,11 @@ def _of_all_ranges(size: int) -> Floats:
     return np.asarray(-np.diff(energies) / _spans(size))
 
 
-def _of_ranges(first: Integers, last: Integers, size: int) -> Floats:
+def _of_ranges(ranges: WeightedRanges, size: int) -> Floats:
     """What each range of values has on each level (ranges × levels)."""
-    low, high = _leaves_before(first, size), _leaves_before(last + 1, size) - 1
-    spans = _spans(size)
-    energies = [range_energy(low, high, int(span)) for span in [1, *spans]]
+    low, high = _leaves_before(ranges.first, size), _leaves_before(ranges.last + 1, size) - 1
+    leaves, spans = WeightedRanges(low, high, ranges.weights), _spans(size)
+    energies = [range_energy(leaves, int(span)) for span in [1, *spans]]
     return np.asarray(-np.diff(np.stack(energies, axis=1), axis=1) / spans)
 
 
