@@ -58,6 +58,17 @@ JOINT = sum_batch(
 """Conditions on two attributes together, whose combinations are in classes, beside tables."""
 
 
+SUMS = sum_batch(
+    [4, 30, 10**4],
+    [
+        [(1, ["identity", np.arange(30.0)[None], "total"])],
+        [(1, ["identity", "total", "total"])],
+        [(1, ["total", (np.arange(30) > 9).astype(float)[None], "total"])],
+    ],
+)
+"""Counts and sums of a number, whose values are parts of four corners."""
+
+
 @pytest.fixture(scope="module", params=["tree", "gaussian", "dropped", "tables", "mixed", "joint"])
 def saved(request, tmp_path_factory):
     """A plan of each kind as a file."""
@@ -71,6 +82,11 @@ def saved(request, tmp_path_factory):
     elif request.param == "joint":
         plan = lrm.plan(lrm.Workload(ProductMap(JOINT)), effort="quick")
         assert plan.measured.groups[-1].axes[0].size == 3
+    elif request.param == "sums":
+        plan = lrm.plan(lrm.Workload(ProductMap(SUMS)), effort="quick")
+        (group,) = plan.measured.groups
+        assert group.axes[1].parts is not None
+        assert group.axes[1].size == 4
     elif request.param == "tree":
         plan = lrm.plan(families.products(SIZES, terms), "hierarchical")
     else:
@@ -113,6 +129,8 @@ class Pieces:
             found["classes"] = {k: piece(values[k]) for k in group.get("classes", ())}
             for k, place in found["classes"].items():
                 values[k] = int(arrays["measured"][place].max()) + 1
+            found["parts"] = {k: piece(rows * values[k]) for k, rows in group.get("parts", ())}
+            values = [dict(group.get("parts", ())).get(k, n) for k, n in enumerate(values)]
             for k, rows in group["bases"]:
                 found["bases"].append((piece(values[k]), piece(rows * values[k])))
             lengths = arrays["measured"][found["lengths"]]
@@ -322,6 +340,38 @@ def test_classes_of_other_axes(saved, tmp_path, monkeypatch, classes):
     def change(pieces, facts):
         del pieces
         facts["measured"]["groups"][-1]["classes"] = classes
+
+    assert tried(saved, tmp_path, monkeypatch, change)
+
+
+@pytest.mark.parametrize("saved", ["sums"], indirect=True)
+@pytest.mark.parametrize("entry", [-(2**63), -1, 2, 2**16 + 1, 2**62, 2**63 - 1])
+@pytest.mark.parametrize("others", ["same", "sums", "all"])
+def test_other_parts(saved, tmp_path, monkeypatch, entry, others):
+    """Parts that do not add up, or by which values do not lie between their corners."""
+
+    def change(pieces, facts):
+        del facts
+        (place,) = pieces["parts"].values()
+        parts = pieces.integers[place].reshape(4, -1)
+        column = int(np.flatnonzero(parts.max(axis=0) < parts[:, 0].sum())[0])
+        if others == "all":  # more than one part in every place
+            parts[:] = parts * 2 + 1
+        elif others == "sums":  # the sum is as before, in 64 bits
+            parts[0, column] += entry >> 1
+            parts[1, column] -= entry >> 1
+        else:
+            parts[0, column] = entry if entry != parts[0, column] else 0
+
+    assert tried(saved, tmp_path, monkeypatch, change)
+
+
+@pytest.mark.parametrize("saved", ["sums"], indirect=True)
+@pytest.mark.parametrize("parts", [None, {}, [], [1], [[0, 4]], [[1, 3]], [[1, -1]], [[1, 2**63]]])
+def test_parts_of_other_axes(saved, tmp_path, monkeypatch, parts):
+    def change(pieces, facts):
+        del pieces
+        facts["measured"]["groups"][0]["parts"] = parts
 
     assert tried(saved, tmp_path, monkeypatch, change)
 

@@ -131,6 +131,11 @@ class MeasuredGroup:
         """The exact product of ``values`` over the axes of each set."""
         return [math.prod(values[k] for k in members) for members in self.sets]
 
+    @cached_property
+    def _wholes(self) -> list[int]:
+        """Number of parts that a record counts for in each set."""
+        return self._products([axis.whole for axis in self.axes])
+
     def check_covers(self, sizes: Sequence[int]) -> None:
         """Refuse axes that do not cover each attribute once, value by value."""
         if sorted(i for axis in self.axes for i in axis.attributes) != list(range(len(sizes))):
@@ -175,7 +180,9 @@ class MeasuredGroup:
             matrix = self._mixed(b)
             ones = np.ones(matrix.shape[1], dtype=np.int64)
             known[b] = matrix.integer_column_sums(power).largest(ones)
-        return [int(f) ** power * norm for f, norm in zip(self.factors, known, strict=True)]
+        # What a value between corners moves is a mean of what these move, times its parts.
+        moved = zip(self.factors, self._wholes, known, strict=True)
+        return [(int(f) * whole) ** power * norm for f, whole, norm in moved]
 
     def divisors(self) -> list[Integers]:
         """What divides all values of the measurements of each set; one number if it is one for all.
@@ -205,15 +212,16 @@ class MeasuredGroup:
         known = self._products([max(basis.peak, 1) for basis in self.bases])
         for b in self.mixes:
             known[b] = max(known[b], int(self._mixed(b).integer_column_peaks().max()))
-        return [factor * peak for factor, peak in zip(self.factors, known, strict=True)]
+        every = zip(self.factors, self._wholes, known, strict=True)
+        return [factor * whole * peak for factor, whole, peak in every]
 
     def measure(self, entries: NDArray[np.generic], b: int) -> NDArray[np.generic]:
         """The measurements of set b from its tabulation, in the integers of ``entries``."""
         members = self.sets[b]
         table = entries.reshape([self.axes[k].combinations for k in members])
         for place, k in enumerate(members):
-            if self.axes[k].classes is not None:
-                table = along(table, place, self.axes[k].by_class)
+            if not self.axes[k].is_plain:
+                table = along(table, place, self.axes[k].by_value)
             table = along(table, place, self.bases[k].apply)
         if self.folds[b]:
             table = fold(table, self.mirrored(members), self.folds[b])
@@ -251,7 +259,7 @@ class MeasuredGroup:
             basis.dense() if k in self.sets[b] else np.ones((1, basis.size))
             for k, basis in enumerate(self.product_bases)
         ]
-        rows = self.factors[b] * kronecker(matrices)
+        rows = self.factors[b] * self._wholes[b] * kronecker(matrices)
         if b in self.mixes:
             rows = self.mixes[b] @ rows
         if self.folds[b]:
@@ -261,7 +269,8 @@ class MeasuredGroup:
 
     def weights(self, bits: int) -> Floats:
         """θ of each set: its factor times the scales of its bases, relative to 2^bits."""
-        scales = np.log([basis.scale for basis in self.bases])
+        pairs = zip(self.axes, self.bases, strict=True)
+        scales = np.log([axis.whole * basis.scale for axis, basis in pairs])
         factors = np.array(self.factors, dtype=np.float64)
         return factors * np.exp(self._sums(scales)) * 2.0**-bits
 
@@ -280,9 +289,9 @@ class MeasuredGroup:
         seal.update(self.terms.tobytes())
         for axis, basis in zip(self.axes, self.product_bases, strict=True):
             seal.update(json.dumps(axis.attributes).encode())
-            classes = [] if axis.classes is None else [axis.classes]
+            further = [array for array in (axis.classes, axis.parts) if array is not None]
             contents = [array for _, array in sorted(basis.contents().items())]
-            arrays = [*axis.labels, *classes, *contents]
+            arrays = [*axis.labels, *further, *contents]
             for array in arrays:
                 seal.update(str(array.shape).encode() + np.ascontiguousarray(array).tobytes())
         for b, mix in sorted(self.mixes.items()):

@@ -180,8 +180,8 @@ class Measured:
     def _check_combined(self) -> None:
         if len(self.groups) != 2 or self.residual:
             raise WorkloadError("two groups of marginals can be combined, and no others")
-        if any(axis.classes is not None for group in self.groups for axis in group.axes):
-            raise WorkloadError("groups with classes of combinations cannot be combined")
+        if not all(axis.is_plain for group in self.groups for axis in group.axes):
+            raise WorkloadError("groups with classes or corners cannot be combined")
 
     def _check_body(self, body: Body | None) -> None:
         """Refuse a body that does not hold what a record of every cell moves: exact."""

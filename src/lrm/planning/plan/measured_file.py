@@ -42,7 +42,7 @@ SHAPED = (*CELLS, "body")
 TABLES = ("kind", "bits", "tables", "body")
 PRODUCTS = ("kind", "bits", "residual", "combined", "groups")
 GROUP = ("axes", "terms", "sets", "members", "labels", "bases")
-FURTHER = ("classes", "mixes")
+FURTHER = ("classes", "parts", "mixes")
 """What few groups have."""
 
 
@@ -159,7 +159,8 @@ def _pack_group(group: MeasuredGroup, pieces: list[Integers]) -> dict[str, Any]:
                 labels.append(i)
                 pieces.append(marks)
     classes = [(k, axis.classes) for k, axis in enumerate(group.axes) if axis.classes is not None]
-    pieces += [marks for _, marks in classes]
+    parts = [(k, axis.parts) for k, axis in enumerate(group.axes) if axis.parts is not None]
+    pieces += [*(marks for _, marks in classes), *(array for _, array in parts)]
     bases = []
     for k, basis in enumerate(group.product_bases):
         contents = basis.contents()
@@ -169,6 +170,7 @@ def _pack_group(group: MeasuredGroup, pieces: list[Integers]) -> dict[str, Any]:
     mixes = sorted(group.mixes.items())
     pieces += [mix for _, mix in mixes]
     further: dict[str, Any] = {"classes": [k for k, _ in classes]} if classes else {}
+    further |= {"parts": [[k, len(array)] for k, array in parts]} if parts else {}
     further |= {"mixes": [[b, len(mix)] for b, mix in mixes]} if mixes else {}
     return {
         "axes": [list(axis.attributes) for axis in group.axes],
@@ -235,6 +237,12 @@ def _unpack_group(
     axes = _axes(facts, pieces, sizes)
     if "classes" in further:
         axes = _with_classes(axes, facts.integers("classes", 0, len(axes) - 1), pieces)
+    if "parts" in further:
+        corners = _heights(facts.any("parts"), "parts", len(axes))
+        axes = tuple(
+            replace(axis, parts=pieces.take(corners[k], axis.size)) if k in corners else axis
+            for k, axis in enumerate(axes)
+        )
     heights = _heights(facts.any("bases"), "bases", len(axes))
     bases = tuple(
         _basis(axis.size, heights.get(k), pieces, residual=residual) for k, axis in enumerate(axes)

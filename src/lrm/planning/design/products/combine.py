@@ -412,7 +412,7 @@ def find_combination(
 ) -> Combination | None:
     """The combination of a strategy of two groups; None without any, or where it is too large."""
     if len(strategy.groups) != 2 or any(
-        group.marginals.folds.any() or any(axis.classes is not None for axis in group.axes)
+        group.marginals.folds.any() or not all(axis.is_plain for axis in group.axes)
         for group in strategy.groups
     ):
         return None

@@ -45,7 +45,8 @@ def check_support(batch: ProductBatch) -> None:
 def check_group(batch: ProductBatch, group: MeasuredGroup) -> None:
     """Refuse merged values that some term distinguishes, or dropped ones that it counts.
 
-    Looks at every factor once, so that no term is left out. Classes are checked with the terms.
+    Looks at every factor once, so that no term is left out. Classes and corners are checked with
+    the terms.
     """
     group_batch = batch.take(group.terms)
     for axis in group.axes:
@@ -56,7 +57,7 @@ def check_group(batch: ProductBatch, group: MeasuredGroup) -> None:
                         "the strategy merges values that its own queries distinguish, or drops "
                         "values that they count"
                     )
-    if any(axis.classes is not None for axis in group.axes):
+    if not all(axis.is_plain for axis in group.axes):
         on_axes(group_batch, group.axes)
 
 
@@ -112,7 +113,7 @@ def _axes_error(
     """The largest error of a product of factors, from those of each axis and mixed set."""
     errors, images = np.zeros(len(table)), []
     for k, (integers, basis) in enumerate(zip(group.product_bases, lattice.bases, strict=True)):
-        vector = group.axes[k].by_class(table[k][:, None]).astype(np.float64)
+        vector = group.axes[k].by_value(table[k][:, None]).astype(np.float64)
         images.append(integers.apply(vector).astype(np.float64) / integers.scale)
         back = basis.projector_times(basis.transpose_times(images[k]))
         back += basis.h[:, None] * (vector.sum() / basis.kappa)

@@ -85,12 +85,16 @@ def round_products(
         return Measured(batch.sizes, groups, bits, residual=False, combined=strategy.combined)
 
     rooms = {
-        (float(count), 0.0)
+        room
         for group in strategy.groups
-        for count in sums_over(
-            group.marginals.members,
-            np.array([float(not basis.plain) for basis in group.marginals.bases]),
-        ).tolist()
+        for room in zip(
+            sums_over(
+                group.marginals.members,
+                np.array([float(not basis.plain) for basis in group.marginals.bases]),
+            ).tolist(),
+            sums_over(group.marginals.members, _part_bits(group.axes)).tolist(),
+            strict=True,
+        )
     }
     return _least_error(batch, build, rooms, strategy.error, max_records)
 
@@ -159,12 +163,18 @@ def _rounded_gaussian(
     return _least_error(batch, build, rooms, strategy.error, max_records)
 
 
+def _part_bits(axes: Sequence[Axis]) -> Floats:
+    """The bits that the parts of corners take of the measurements with each axis."""
+    return np.log2([float(axis.whole) for axis in axes])
+
+
 def _residual_rooms(group: GaussianStrategy) -> Iterator[tuple[float, float]]:
     """Yield, for each subset, how many bases share its bits, and the bits that identities take."""
     members = members_of(group.subsets, len(group.bases))
     needy = np.array([not basis.plain for basis in group.bases])
     # An identity without its mean has entries up to n; the others share what is left.
     log_sizes = np.where(needy, 0.0, np.log2([basis.size for basis in group.bases]))
+    log_sizes += _part_bits(group.axes)
     counts, taken = (sums_over(members, each) for each in (needy.astype(float), log_sizes))
     mixed = np.array([subset in group.own for subset in tuples_of(members)], dtype=bool)
     taken[mixed] += MIX_BITS - np.log2(group.norms[mixed])
@@ -316,7 +326,8 @@ def _group(  # noqa: PLR0913, PLR0917 - what a group is made of
     bits: int,
     folds: Sequence[int] = (),
 ) -> MeasuredGroup:
-    logs = sums_over(members, np.log([basis.scale for basis in bases]))
+    pairs = zip(axes, bases, strict=True)
+    logs = sums_over(members, np.log([axis.whole * basis.scale for axis, basis in pairs]))
     factors = tuple(map(int, np.maximum(1.0, np.rint(targets * 2.0**bits * np.exp(-logs)))))
     sets, folds = tuple(tuples_of(members)), tuple(folds) or (0,) * len(factors)
     return MeasuredGroup(terms, tuple(axes), tuple(bases), sets, factors, folds)

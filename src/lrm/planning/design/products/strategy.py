@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
+from lrm.planning.design.products.corners import at_corners, check_parts, find_parts
 from lrm.planning.design.products.marginals import Marginals
 from lrm.queries.maps.kron import kron, kronecker
 from lrm.queries.maps.linear import Floats, Integers, LinearMap
@@ -50,11 +51,16 @@ class Axis:
     no query of the group counts it; the values of the axis are the combinations, in C order.
     For conditions on several attributes together, such as ``x > y``, ``classes`` gives every
     combination its class; the classes are then the values of the axis.
+
+    Where queries are sums of a number, a value between two others counts as some ``parts`` of each
+    (`corners`): corners x values, with the same sum of parts for every value. The corners are then
+    the values of the axis, and a record counts for that number of parts.
     """
 
     attributes: tuple[int, ...]
     labels: tuple[Integers, ...]
     classes: Integers | None = None
+    parts: Integers | None = None
 
     def __post_init__(self) -> None:
         for marks in self.labels:
@@ -72,6 +78,8 @@ class Axis:
                 raise WorkloadError(
                     f"an axis needs a class for each of at most {MOST_CLASSED:,} combinations"
                 )
+        if self.parts is not None:
+            check_parts(self.parts, self._value_count)
 
     @cached_property
     def merged_sizes(self) -> tuple[int, ...]:
@@ -84,17 +92,32 @@ class Axis:
         return math.prod(self.merged_sizes)
 
     @cached_property
-    def size(self) -> int:
-        """Number of values of the axis."""
+    def _value_count(self) -> int:
+        """Number of classes, or of combinations where there are none."""
         return self.combinations if self.classes is None else int(self.classes.max()) + 1
 
-    def by_class(self, table: NDArray[np.generic]) -> NDArray[np.generic]:
+    @cached_property
+    def size(self) -> int:
+        """Number of values of the axis."""
+        return self._value_count if self.parts is None else len(self.parts)
+
+    @cached_property
+    def whole(self) -> int:
+        """Number of parts that a record counts for along this axis."""
+        return 1 if self.parts is None else int(self.parts[:, 0].sum())
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its values are the combinations of merged values themselves."""
+        return self.classes is None and self.parts is None
+
+    def by_value(self, table: NDArray[np.generic]) -> NDArray[np.generic]:
         """Columns of one entry per combination as columns of one per value of the axis: sums."""
-        if self.classes is None:
-            return table
-        sums = np.zeros((self.size, *table.shape[1:]), dtype=table.dtype)
-        np.add.at(sums, self.classes, table)
-        return sums
+        if self.classes is not None:
+            sums = np.zeros((self._value_count, *table.shape[1:]), dtype=table.dtype)
+            np.add.at(sums, self.classes, table)
+            table = sums
+        return table if self.parts is None else np.asarray(self.parts.astype(table.dtype) @ table)
 
     def factor(self, factors: Sequence[LinearMap]) -> LinearMap:
         """The factor on this axis of a product with ``factors`` on the original attributes."""
@@ -110,13 +133,22 @@ class Axis:
         if factor.kind == "total":
             return bool((marks >= 0).all())
         if factor.is_word:
-            return size == factor.shape[1]
+            return size == factor.shape[1] and not self._has_own_corners
         is_counted = marks >= 0
         rows = factor.dense()
         if np.any(rows[:, ~is_counted] != 0):
             return False
-        columns = factor.merged_columns(marks, size).dense()
-        return np.array_equal(columns[:, marks[is_counted]], rows[:, is_counted])
+        columns = factor.merged_columns(marks, size)
+        if not np.array_equal(columns.dense()[:, marks[is_counted]], rows[:, is_counted]):
+            return False
+        if self.parts is None or not self._has_own_corners:
+            return True
+        return at_corners(columns, self.parts) is not None
+
+    @property
+    def _has_own_corners(self) -> bool:
+        """Whether its corners are those of one attribute: else terms are looked at as a whole."""
+        return self.parts is not None and self.classes is None and len(self.labels) == 1
 
 
 def _check_labels(marks: Integers) -> None:
@@ -154,8 +186,8 @@ class Group:
 def on_axes(batch: ProductBatch, axes: Sequence[Axis]) -> ProductBatch:
     """The terms of a batch over the values of ``axes``.
 
-    A `WorkloadError` where a term distinguishes combinations of one class, or would have its
-    answers in another order.
+    A `WorkloadError` where a term distinguishes combinations of one class, does not lie between
+    corners as its values do, or would have its answers in another order.
     """
     if not _keep_order(batch, axes):
         raise WorkloadError("the axes of a group are in another order than the answers of a term")
@@ -163,6 +195,8 @@ def on_axes(batch: ProductBatch, axes: Sequence[Axis]) -> ProductBatch:
     for k, axis in enumerate(axes):
         if axis.classes is not None:
             batch = _on_classes(batch, k, axis)
+        if axis.parts is not None:
+            batch = _on_corners(batch, k, axis.parts)
     return batch
 
 
@@ -178,7 +212,7 @@ def answerable_terms(batch: ProductBatch, axes: Sequence[Axis]) -> list[int]:
             for place, i in enumerate(axis.attributes)
         )
     ]
-    if all(axis.classes is None for axis in axes) and _keep_order(batch.take(kept), axes):
+    if all(axis.is_plain for axis in axes) and _keep_order(batch.take(kept), axes):
         return kept
     answerable = []
     for term in kept:
@@ -195,12 +229,13 @@ def _on_classes(batch: ProductBatch, k: int, axis: Axis) -> ProductBatch:
     weight on all combinations of a class.
     """
     assert axis.classes is not None  # noqa: S101 - by the caller
+    size = int(axis.classes.max()) + 1
     numbers = FactorNumbers(
-        [Total(axis.size)] if i == k else choices for i, choices in enumerate(batch.factors)
+        [Total(size)] if i == k else choices for i, choices in enumerate(batch.factors)
     )
     choice, term_of = [], []
     for (term, other), rows in _sums_along(batch, k).items():
-        merged = DenseMap(rows).merged_columns(axis.classes, axis.size)
+        merged = DenseMap(rows).merged_columns(axis.classes, size)
         if np.any(merged.dense()[:, axis.classes] != rows):
             raise WorkloadError("an axis has one class for combinations that queries distinguish")
         choice.append([*other[:k], numbers.number(k, merged), *other[k + 1 :]])
@@ -212,6 +247,18 @@ def _on_classes(batch: ProductBatch, k: int, axis: Axis) -> ProductBatch:
         np.array(term_of, dtype=np.int64),
         batch.weights,
     )
+
+
+def _on_corners(batch: ProductBatch, k: int, parts: Integers) -> ProductBatch:
+    """The terms of a batch over the values of axis k, with the corners of these in their place."""
+    factors: list[LinearMap] = []
+    present = set(batch.present(k).tolist())
+    for f, factor in enumerate(batch.factors[k]):
+        corners = Total(len(parts)) if f not in present else at_corners(factor, parts)
+        if corners is None:
+            raise WorkloadError("queries of an axis do not lie between its corners")
+        factors.append(corners)
+    return batch.over((*batch.factors[:k], tuple(factors), *batch.factors[k + 1 :]), batch.choice)
 
 
 def _sums_along(batch: ProductBatch, k: int) -> dict[tuple[int, tuple[int, ...]], Floats]:
@@ -232,15 +279,61 @@ def _sums_along(batch: ProductBatch, k: int) -> dict[tuple[int, tuple[int, ...]]
 
 
 def merged_axes(
-    batch: ProductBatch, known: KnownMerges | None = None
+    batch: ProductBatch, known: KnownAxes | None = None
 ) -> tuple[tuple[Axis, ...], ProductBatch]:
     """Axes on which the terms of a batch have no two values alike, and the terms over these.
 
     Attributes on which the products of one term differ are one axis, whose classes are what the
     terms distinguish: that x > y has two of them, for any number of values. Where
-    other terms are products over these attributes, only if classes are far fewer.
+    other terms are products over these attributes, only if classes are far fewer. Values that lie
+    between others are parts of them.
     """
-    reduction = merge_values(batch, known)
+    known = KnownAxes() if known is None else known
+    axes, merged = _with_classes(batch, known)
+    is_plain = len(axes) == len(batch.factors)  # else factors have other numbers
+    found: list[tuple[Integers, tuple[LinearMap, ...]] | None] = []
+    for k in range(len(axes)):
+        if not is_plain:
+            found.append(_parts_of(merged, k))
+            continue
+        key = k, batch.present(k).tobytes()
+        if key not in known.parts:
+            known.parts[key] = _parts_of(merged, k)
+        found.append(known.parts[key])
+    if not any(found):
+        return axes, merged
+    pairs = list(zip(axes, merged.factors, found, strict=True))
+    cornered = tuple(
+        axis if some is None else replace(axis, parts=some[0]) for axis, _, some in pairs
+    )
+    factors = tuple(choices if some is None else some[1] for _, choices, some in pairs)
+    return cornered, merged.over(factors, merged.choice)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownAxes:
+    """What was found about the values of attributes, for other terms of the same batch."""
+
+    merges: KnownMerges = field(default_factory=dict)
+    parts: dict[tuple[int, bytes], tuple[Integers, tuple[LinearMap, ...]] | None] = field(
+        default_factory=dict
+    )
+
+
+def _parts_of(batch: ProductBatch, k: int) -> tuple[Integers, tuple[LinearMap, ...]] | None:
+    """The parts of the corners of an axis, and its factors over these; None where all are."""
+    choices = batch.factors[k]
+    parts = find_parts([choices[f] for f in batch.present(k).tolist()])
+    if parts is None:
+        return None
+    factors = [at_corners(factor, parts) for factor in choices]
+    complete = [factor for factor in factors if factor is not None]
+    return (parts, tuple(complete)) if len(complete) == len(choices) else None
+
+
+def _with_classes(batch: ProductBatch, known: KnownAxes) -> tuple[tuple[Axis, ...], ProductBatch]:
+    """Axes of merged values and of classes, and the terms over these."""
+    reduction = merge_values(batch, known.merges)
     axes = axes_of(reduction.labels)
     if batch.simple:
         return axes, reduction.batch
@@ -348,7 +441,9 @@ def over_cells(rows: Floats, axes: Sequence[Axis], sizes: Sequence[int]) -> Floa
     for axis in axes:
         picks = [_selector(*pair) for pair in zip(axis.labels, axis.merged_sizes, strict=True)]
         if axis.classes is not None:
-            picks = [_selector(axis.classes, axis.size) @ kronecker(picks)]
+            picks = [_selector(axis.classes, int(axis.classes.max()) + 1) @ kronecker(picks)]
+        if axis.parts is not None:
+            picks = [axis.parts / axis.whole @ kronecker(picks)]
         selectors += picks
         order.extend(axis.attributes)
     cells = (rows @ kronecker(selectors)).reshape(len(rows), *[sizes[i] for i in order])

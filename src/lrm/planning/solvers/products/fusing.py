@@ -18,6 +18,7 @@ import numpy as np
 from lrm.clock import Clock
 from lrm.errors import StopSolver
 from lrm.planning.design.products.basis import Basis, BasisStatistics, identity_basis
+from lrm.planning.design.products.corners import MOST_ENTRIES, MOST_PARTS
 from lrm.planning.design.products.marginals import Marginals, Point
 from lrm.planning.design.products.quadratic import FactorPairs, PairGram, Quadratic
 from lrm.planning.design.products.strategy import Axis, Group, on_axes
@@ -26,6 +27,7 @@ from lrm.planning.solvers.products.joint import LONGEST, MixedGram, rows_of
 from lrm.planning.solvers.products.search import SetSearch
 from lrm.planning.solvers.settings import Effort
 from lrm.planning.solvers.sparse_rows import Stage, optimise_sparse_rows
+from lrm.queries.maps.kron import kronecker
 from lrm.queries.maps.linear import TINY, Floats
 from lrm.queries.maps.products.batch import ProductBatch
 
@@ -67,7 +69,7 @@ def fuse_long_axes(
     group_batch = batch.take(group.terms)
     if (
         not group_batch.simple
-        or any(axis.classes is not None for axis in group.axes)
+        or not all(axis.is_plain for axis in group.axes)
         or any(_queries(group_batch, axis) > MOST_QUERIES for axis in group.axes)
     ):
         return group
@@ -148,11 +150,15 @@ class _Fusing:
         """The group with the axes ``first:last`` as one, where that has less error."""
         together = group.axes[first:last]
         several = sum(axis.size > 1 for axis in together) > 1
-        if not several:
+        entries = math.prod(axis.size * axis.combinations for axis in together)
+        whole = math.prod(axis.whole for axis in together)
+        cornered = any(axis.parts is not None for axis in together)
+        if not several or whole > MOST_PARTS or (cornered and entries > MOST_ENTRIES):
             return group
         axis = Axis(
             tuple(i for part_axis in together for i in part_axis.attributes),
             tuple(marks for part_axis in together for marks in part_axis.labels),
+            parts=kronecker(map(_parts, together)).astype(np.int64) if cornered else None,
         )
         axes = (*group.axes[:first], axis, *group.axes[last:])
         reduced = on_axes(self.own, axes)
@@ -180,6 +186,11 @@ class _Fusing:
         counts = [max(2, n // share) for share in settings.FUSED_SHARES[self.effort]]
         tried = rows_of(gram, counts, self.rng, self.clock, tolerance=1e-6, max_rounds=800)
         yield from (candidate.rows for candidate in tried)
+
+
+def _parts(axis: Axis) -> Floats:
+    """The parts of an axis, of which every value is a corner where it has none."""
+    return np.asarray(np.eye(axis.size) if axis.parts is None else axis.parts, dtype=np.float64)
 
 
 def _shares(

@@ -19,13 +19,13 @@ from lrm.clock import Clock, Step
 from lrm.errors import StopSolver
 from lrm.planning.design.products.marginals import Point
 from lrm.planning.design.products.quadratic import Quadratic
-from lrm.planning.design.products.strategy import merged_axes, mixed_attributes
+from lrm.planning.design.products.strategy import KnownAxes, merged_axes, mixed_attributes
 from lrm.planning.solvers import settings
 from lrm.planning.solvers.products.search import SetSearch
 from lrm.planning.solvers.products.weights import look_work
 from lrm.queries.maps.linear import Integers
 from lrm.queries.maps.products.batch import ProductBatch
-from lrm.queries.maps.products.values import KnownMerges, merge_values
+from lrm.queries.maps.products.values import merge_values
 
 RootOf = Callable[[ProductBatch], float]
 
@@ -53,7 +53,7 @@ class Grouping:
         self._batch, self._clock, self._root_of = batch, clock, root_of
         self._known: dict[frozenset[int], float] = {}
         self._uses = _uses(batch)
-        self._merges: KnownMerges = {}
+        self._axes = KnownAxes()
         self.groups: list[frozenset[int]] = []
         self._items: list[frozenset[int]] = []
 
@@ -64,7 +64,7 @@ class Grouping:
         if terms not in self._known:
             self._clock.spend(look_work(len(terms), len(self._batch.sizes)))
             self._clock.tick(Step("products", 0))
-            _, reduced = merged_axes(self._batch.take(sorted(terms)), self._merges)
+            _, reduced = merged_axes(self._batch.take(sorted(terms)), self._axes)
             self._known[terms] = self._root_of(reduced)
         return self._known[terms]
 

@@ -1,0 +1,122 @@
+"""Values that lie between others: counts and sums of a number need two values of it."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lrm
+from lrm.planning.design.products.corners import at_corners, check_parts, find_parts
+from lrm.queries.maps.matrices import DenseMap
+
+SIZES = {"a": 10, "b": 6}
+
+
+def domain(high=99):
+    categories = [lrm.Categories(n, [f"v{i}" for i in range(k)]) for n, k in SIZES.items()]
+    # With so many cells, attributes are not listed cell by cell.
+    return lrm.Domain([*categories, lrm.Integers("x", 0, high), lrm.Integers("z", 0, 999)], "t")
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.integers(-50, 50), min_size=3, max_size=12, unique=True),
+    st.lists(st.integers(0, 12), max_size=3),
+    st.booleans(),
+)
+def test_queries_are_the_means_of_their_corners(numbers, cuts, conditional):
+    """Every query has on each value the mean of its weights on the corners, by their parts."""
+    weights = np.array(numbers, dtype=np.float64)
+    places = np.arange(len(weights))
+    rows = [weights, *((places < cut).astype(float) for cut in cuts)]
+    if conditional and cuts:
+        rows.append(weights * (places < cuts[0]))
+    factors = [DenseMap(row[None]) for row in rows]
+    parts = find_parts(factors)
+    if parts is None:
+        return
+    check_parts(parts, len(weights))
+    whole = parts[:, 0].sum()
+    for factor in factors:
+        corners = at_corners(factor, parts)
+        assert corners is not None
+        assert np.allclose(corners.dense() @ parts / whole, factor.dense(), rtol=0, atol=1e-9)
+
+
+def test_a_sum_has_two_corners():
+    parts = find_parts([DenseMap(np.arange(100.0)[None])])
+    assert parts.shape == (2, 100)
+    assert parts.sum(axis=0).tolist() == [99] * 100
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_a_sum_alone_has_the_error_of_its_largest_value(noise):
+    """That no value is 0, or none but that, costs nothing."""
+    for low in (0, 1, 2):
+        numbers = lrm.Domain([lrm.Integers("x", low, 4), lrm.Integers("z", 0, 10**5)], "t")
+        plan = lrm.plan(lrm.sql("SELECT SUM(x) AS s FROM t", numbers), noise=noise)
+        privacy = plan.privacy(rho="0.5") if noise == "gaussian" else plan.privacy(epsilon=1)
+        error = plan.accuracy(privacy).nominal.root_mean_squared_error
+        assert error <= 1.001 * 4 * (1.0 if noise == "gaussian" else math.sqrt(2))
+
+
+def test_squares_have_no_values_between_others():
+    x = np.arange(10.0)
+    assert find_parts([DenseMap(x[None]), DenseMap(x[None] ** 2)]) is None
+
+
+def test_another_query_is_refused():
+    parts = find_parts([DenseMap(np.arange(5.0)[None])])
+    assert at_corners(DenseMap(np.eye(5)[[2]]), parts) is None
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("answers", ["SUM(x) AS s", "COUNT(*) AS n, SUM(x) AS s"])
+def test_a_count_and_a_sum_have_the_error_of_two_corners(noise, answers):
+    """Of each group the sum has the error of one noisy count times 99, and no value is counted."""
+    plan = lrm.plan(lrm.sql(f"SELECT a, {answers} FROM t GROUP BY a", domain()), noise=noise)
+    assert plan.measured.measurement_count <= 3 * 11
+    privacy = plan.privacy(rho="0.5") if noise == "gaussian" else plan.privacy(epsilon=1)
+    one = 1.0 if noise == "gaussian" else math.sqrt(2)
+    errors = plan.accuracy(privacy).nominal.standard_errors
+    assert np.max(errors) <= 1.001 * 99 * one
+
+
+@pytest.mark.parametrize("noise", ["pure", "laplace", "gaussian"])
+@pytest.mark.parametrize("effort", ["quick", "normal"])
+def test_two_averages_are_not_worse_than_an_even_split(noise, effort):
+    statements = (
+        "SELECT a, AVG(CASE WHEN b = 'v3' THEN 1.0 ELSE 0 END) AS r FROM t WHERE x > 7 GROUP BY a;"
+        "SELECT b, AVG(x) AS m FROM t GROUP BY b"
+    )
+    plan = lrm.plan(lrm.sql(statements, domain()), noise=noise, effort=effort)
+    assert max(plan.statement_ratios) <= 1.001
+
+
+@pytest.mark.filterwarnings("ignore::lrm.errors.PrivacyWarning")
+def test_answers_of_a_release_are_those_of_the_table(tmp_path):
+    """At a large budget, a release of a saved plan has the sums of the table itself."""
+    rng = np.random.default_rng(0)
+    table = {n: rng.choice([f"v{i}" for i in range(k)], 500) for n, k in SIZES.items()}
+    table |= {"x": rng.integers(0, 100, 500), "z": np.zeros(500, dtype=np.int64)}
+    pandas = pytest.importorskip("pandas")
+    statements = "SELECT a, SUM(x) AS s FROM t WHERE x > 20 OR b = 'v1' GROUP BY a"
+    plan = lrm.plan(lrm.sql(statements, domain()), noise="laplace")
+    assert any(axis.parts is not None for group in plan.measured.groups for axis in group.axes)
+    plan.save(tmp_path / "plan")
+    release = lrm.release(
+        lrm.load_plan(tmp_path / "plan"), pandas.DataFrame(table), epsilon=10**6, ledger=None
+    )
+    chosen = (table["x"] > 20) | (table["b"] == "v1")
+    truth = [table["x"][chosen & (table["a"] == f"v{i}")].sum() for i in range(10)]
+    assert np.allclose(np.asarray(release.answers), truth, atol=0.5)
+
+
+def test_values_between_corners_cannot_be_asked_for_later():
+    """A query that distinguishes values between corners is not answered from a plan without it."""
+    plan = lrm.plan(lrm.sql("SELECT a, SUM(x) AS s FROM t GROUP BY a", domain()), noise="laplace")
+    other = lrm.sql("SELECT COUNT(*) AS n FROM t WHERE x > 50", domain())
+    with pytest.raises(lrm.LrmError, match="no measured marginal"):
+        plan.measured.reconstruction_of(other.queries)
