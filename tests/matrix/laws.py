@@ -1,0 +1,147 @@
+"""The laws that hold for every combination of ordinary use."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow.parquet as pq
+
+import lrm
+from matrix.outputs import (
+    answers_of_csv,
+    answers_of_json,
+    answers_of_wide_files,
+    answers_of_workbook,
+    same_answers,
+)
+from matrix.truth import Answers, compare_named, compare_statement
+from matrix.walk import LARGE, USUAL, Walk
+
+NO_WORSE = 1.001
+"""The largest ratio of a statement's error to that under an even split of the budget."""
+
+BOUNDED = False
+"""Whether intervals of rates, averages and quantiles are finite, as those of counts and sums."""
+
+LOOKED_AT = 4
+"""Statements whose intervals are looked at at every amount; at the usual one those of all are."""
+
+WRITTEN_OUT = 1 << 18
+"""Weights up to which combinations of queries are asked for as a matrix."""
+
+
+def files_hold_what_was_saved(walk: Walk) -> None:
+    """A file that was saved can be loaded, with an equal plan and equal answers."""
+    assert walk.loaded_plan.digest == walk.plan.digest
+    assert np.array_equal(walk.loaded.answers, walk.release.answers)
+    assert _texts(walk.loaded.to_arrow()) == _texts(walk.release.to_arrow())
+    before, after = (plan.standard_errors(**walk.amount) for plan in (walk.plan, walk.loaded_plan))
+    assert np.array_equal(before, after)
+
+
+def every_output_has_every_answer(walk: Walk) -> None:
+    """Frames, CSV, Parquet, JSON, wide files and sheets hold the same answers."""
+    frame = walk.release.to_pandas()["answer"].tolist()
+    path = walk.folder / "answers.parquet"
+    walk.loaded.write(path)
+    outputs = {
+        "polars": walk.release.to_polars()["answer"].to_list(),
+        "parquet": pq.read_table(path)["answer"].to_pylist(),
+        "csv": answers_of_csv(walk.folder / "tables" / "answers.csv"),
+        "json": answers_of_json(walk.folder / "answers.json"),
+        "wide files": answers_of_wide_files(walk.folder / "tables"),
+        "workbook": answers_of_workbook(walk.folder / "answers.xlsx"),
+    }
+    for name, answers in outputs.items():
+        assert same_answers(answers, frame), f"{name} has {len(answers)} of {len(frame)} answers"
+
+
+def intervals_are_finite_and_ordered(walk: Walk) -> None:
+    """At every amount, each interval has two finite ends around its answer."""
+    _check_intervals(walk.release.table(), USUAL)
+    for amount, release in walk.releases.items():
+        for statement in release.plan.workload.tables[:LOOKED_AT]:
+            _check_intervals(release[statement.name], amount)
+
+
+def _check_intervals(table, amount):
+    if np.isinf(table.numbers["low"]).any() and not BOUNDED:
+        return
+    low, high, answer = (table.numbers[name] for name in ("low", "high", "answer"))
+    for name in ("answer", "low", "high"):
+        finite = np.isfinite(table.numbers[name])
+        assert finite.all(), f"at {amount}: {(~finite).sum()} numbers {name!r} are not finite"
+    assert (low <= high).all(), f"at {amount}: intervals that are not ordered"
+    assert not BOUNDED or ((low <= answer) & (answer <= high)).all(), (
+        f"at {amount}: answers outside"
+    )
+
+
+def no_statement_is_worse_than_an_even_split(walk: Walk) -> None:
+    """A statement has no larger error than with an equal share of the budget by itself."""
+    ratios = walk.plan.statement_ratios
+    if ratios is not None:
+        assert max(ratios) <= NO_WORSE, f"the largest ratio is {max(ratios):.3f}"
+
+
+def bounds_are_below_errors(walk: Walk) -> None:
+    """What no strategy can be better than is not above what the plan has."""
+    nearly = 1 + 1e-9
+    assert walk.plan.least_error <= walk.plan.weighted_strategy_error * nearly
+    error = walk.plan.expected_squared_error(**walk.amount)
+    assert walk.plan.lower_bound(**walk.amount) <= error * nearly
+
+
+def answers_without_noise_are_those_of_duckdb(walk: Walk) -> None:
+    """At a large amount each answer is what DuckDB has on the same rows."""
+    release = walk.releases[LARGE]
+    answers = Answers(release)
+    if walk.batch.exact is not None:
+        compare_named(walk.batch.exact, answers)
+    statements = release.plan.workload.tables if walk.batch.questions else ()
+    for question, statement in zip(walk.batch.questions, statements, strict=True):
+        compare_statement(question, statement, answers)
+
+
+def further_queries_are_answered(walk: Walk) -> None:
+    """What was planned can be asked again, alone and combined, with the same answers."""
+    release = walk.loaded
+    again = release.query(walk.batch.queries)
+    assert np.allclose(again.answers, release.answers, rtol=1e-7, atol=1e-6)
+    for question in walk.batch.questions[::7]:
+        assert len(release.query(question.text).answers) > 0
+    queries, cells = release.plan.workload.shape
+    if queries * cells <= WRITTEN_OUT:
+        draw = np.random.default_rng(walk.case.seed)
+        weights = draw.integers(-2, 3, (3, queries)).astype(float)
+        matrix = weights @ np.asarray(release.plan.workload.queries.dense())
+        combined = release.query(lrm.Workload(matrix, domain=release.plan.workload.domain))
+        scale = np.abs(weights) @ np.abs(release.answers) + 1
+        assert (np.abs(combined.answers - weights @ release.answers) <= 1e-6 * scale).all()
+
+
+LAWS = (
+    files_hold_what_was_saved,
+    every_output_has_every_answer,
+    intervals_are_finite_and_ordered,
+    no_statement_is_worse_than_an_even_split,
+    bounds_are_below_errors,
+    answers_without_noise_are_those_of_duckdb,
+    further_queries_are_answered,
+)
+
+
+def broken_laws(walk: Walk) -> list[str]:
+    """What each law that the walk breaks says of it."""
+    broken = []
+    for law in LAWS:
+        try:
+            law(walk)
+        except (AssertionError, lrm.LrmError) as reason:
+            first_line = str(reason).partition("\n")[0]
+            broken.append(f"{law.__name__}: {type(reason).__name__}: {first_line}")
+    return broken
+
+
+def _texts(table):
+    """The rows of an Arrow table as text, in which NaN equals NaN."""
+    return [list(map(str, row.values())) for row in table.to_pylist()]
