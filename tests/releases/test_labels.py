@@ -28,7 +28,6 @@ from lrm.queries.workload import Label, LabelBlock, Labels, NumberedLabels, Work
 from lrm.queries.workload.families import identity, stack, total
 from lrm.views.plan_page import plan_page
 from lrm.views.release_page import release_page
-from lrm.views.releases import export_csv, export_json
 
 HOSTILE = ["x, b=1", "x", 'say "y"', "]", "n[a=x]", "a=x", "two\nlines", " padded ", "\\", ";", "é"]
 DOMAIN = Domain([Categories("a", HOSTILE), Categories("b", ["1", "x, b=1"])], "t")
@@ -75,11 +74,11 @@ def test_plan_and_release_files_keep_labels(plan, release, tmp_path):
 
 
 def test_json_and_csv_tell_each_label_as_it_is(release, tmp_path):
-    export_json(release, tmp_path / "facts.json")
+    release.write(tmp_path / "facts.json")
     rows = json.loads((tmp_path / "facts.json").read_text(encoding="utf-8"))["answers"]
     assert [(row["query"], row["group"]) for row in rows] == [label[:2] for label in EXPECTED]
     assert [row["name"] for row in rows] == list(release.names)
-    export_csv(release, tmp_path / "answers.csv")
+    release.write(tmp_path / "answers.csv")
     with (tmp_path / "answers.csv").open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
     for line, (query, group, _) in zip(lines, EXPECTED, strict=True):
@@ -94,7 +93,7 @@ def test_columns_of_groups_never_collide(tmp_path):
     names = ["name", "query", "answer", "answer_group", "query_group"]
     domain = Domain([Categories(name, ["u", "v"]) for name in names])
     made = lrm.release(lrm.plan(batches.marginals(domain, 1), "noise-on-data"), [0] * 32, epsilon=1)
-    export_csv(made, tmp_path / "answers.csv")
+    made.write(tmp_path / "answers.csv")
     header = (tmp_path / "answers.csv").read_text(encoding="utf-8").splitlines()[0].split(",")
     assert len(set(header)) == len(header)
 
@@ -284,9 +283,9 @@ def test_columns_of_files_have_the_types_of_their_values(tmp_path):
         "sex": f"{ordered}1>",
         "query": f"{ordered}0>",
     }
-    assert table.schema.names[:3] == ["sex", "day", "age"]  # the order of SELECT
+    assert table.schema.names[1:4] == ["sex", "day", "age"]  # the order of SELECT
     assert table.column("age").to_pylist()[:5] == [0, 0, 0, 0, 1]
     assert table.column("age").null_count == 1
     assert table.column("query").to_pylist() == ["n"] * 12 + ["q2"]
     made.write(tmp_path / "a.csv")
-    assert (tmp_path / "a.csv").read_text().startswith("name,query,sex,day,age,answer,")
+    assert (tmp_path / "a.csv").read_text().startswith("statement,name,query,sex,day,age,answer,")

@@ -14,7 +14,7 @@ from lrm.domain import Bins, Categories, Domain, PrivacyUnit
 from lrm.domain.file import parse_domain
 from lrm.queries.builders import marginals, total
 from lrm.releases.postprocess import process
-from lrm.views.releases import export_csv, export_json, release_facts
+from lrm.views.releases import release_facts
 from pages import numbers_in
 
 DOMAIN = Domain(
@@ -38,7 +38,7 @@ def release():
 
 
 def test_facts_survive_json(release, tmp_path):
-    export_json(release, tmp_path / "facts.json", 0.9)
+    release.write(tmp_path / "facts.json", 0.9)
     read = json.loads((tmp_path / "facts.json").read_text(encoding="utf-8"))
     assert read == release_facts(release, 0.9)
     assert read["confidence"] == 0.9
@@ -69,11 +69,11 @@ def test_answers_carry_their_groups(release):
 
 
 def test_csv_has_one_row_an_answer(release, tmp_path):
-    export_csv(release, tmp_path / "answers.csv", 0.99)
+    release.write(tmp_path / "answers.csv", 0.99)
     with (tmp_path / "answers.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     numbers = ["answer", "standard_error", "low", "high", "confidence"]
-    assert list(rows[0]) == ["name", "query", "state", "answer_group", *numbers]
+    assert list(rows[0]) == ["statement", "name", "query", "state", "answer_group", *numbers]
     assert [row["name"] for row in rows] == list(release.names)
     assert [row["query"] for row in rows] == ["all"] + ["count"] * 12
     assert np.array_equal([float(row["answer"]) for row in rows], release.answers)
@@ -92,7 +92,7 @@ def test_processed_answers_stand_beside_raw_ones(release, tmp_path):
     assert [row["processed"] for row in facts["answers"]] == done.answers.tolist()
     assert [row["answer"] for row in facts["answers"]] == release.answers.tolist()
     assert "consistent, integer" in facts["registry"]["accounting"]["post_processing"]
-    export_csv(release, tmp_path / "answers.csv", processed=done)
+    release.write(tmp_path / "answers.csv", processed=done)
     header = (tmp_path / "answers.csv").read_text(encoding="utf-8").splitlines()[0]
     assert header.endswith(",confidence,processed")
     assert release_facts(release)["post_processing"]["steps"] == []

@@ -135,7 +135,7 @@ def test_a_release_file_keeps_the_display_and_all_answers(release, tmp_path):
     assert len(again.answers) == 9
     _, first, second = statement_tables(again)
     assert first.numbers["answer"][:, 0].tolist() == sorted(again.answers[1:5])[:1:-1]
-    assert len(second.layout) == 0
+    assert len(second.frame) == 0
     assert "displays 0 of 4 groups by the noisy answers; the release has all" in second.note
     facts = summary_facts(again)
     shown = [again.answers[place] for place in facts["display"][0]["shown"]["n"]]
@@ -154,7 +154,7 @@ def test_ranks_are_columns_of_what_is_displayed(table, tmp_path):
     made.save(tmp_path / "a.lrm")
     again = lrm.load_release(tmp_path / "a.lrm")
     (shown,) = statement_tables(again)
-    assert shown.layout.answers == ("place", "n")
+    assert shown.frame.answers == ("place", "n")
     assert shown.numbers["answer"][:, 0].tolist() == [1, 2, 3]
     assert shown.numbers["answer"][:, 1].tolist() == sorted(again.answers)[:0:-1]
     assert np.isnan(shown.half_widths[:, 0]).all()

@@ -240,18 +240,17 @@ def table_facts(release):
     The ends of intervals are left out: they follow from the law of the noise, whose computation
     may become sharper.
     """
-    from lrm.views.exports import statement_facts
-
-    numbers = range(1, len(release.plan.workload.tables) + 1)
-    return [_stated(statement_facts(release, str(number))) for number in numbers]
+    return [_stated(frame) for frame in release.frames()]
 
 
-def _stated(facts):
-    places = [k for k, name in enumerate(facts["columns"]) if not name.endswith(("_low", "_high"))]
+def _stated(frame):
+    places = [k for k, name in enumerate(frame.header) if not name.endswith(("_low", "_high"))]
     return {
-        **{key: facts[key] for key in ("statement", "title", "note")},
-        "columns": [facts["columns"][k] for k in places],
-        "rows": [[_rounded(row[k]) for k in places] for row in facts["rows"]],
+        "statement": frame.name,
+        "title": frame.title,
+        "note": frame.note,
+        "columns": [frame.header[k] for k in places],
+        "rows": [[_rounded(row[k]) for k in places] for row in frame.plain_rows()],
     }
 
 

@@ -23,10 +23,8 @@ def _release(text):
 def _shown(text):
     """For each row of the one table: its label, its answer and its standard error."""
     (table,) = statement_tables(_release(text))
-    labels = [column.labels for column in table.layout.columns]
-    groups = [
-        tuple(labels[k][code] for k, code in enumerate(codes)) for codes in table.layout.codes
-    ]
+    labels = [column.labels for column in table.frame.columns]
+    groups = [tuple(labels[k][code] for k, code in enumerate(codes)) for codes in table.frame.codes]
     return groups, table.numbers["answer"], table.numbers["standard_error"]
 
 
@@ -69,7 +67,7 @@ def test_a_listing_cuts_whole_rows_of_a_cross_tab_and_says_how_many():
 def test_a_page_cuts_whole_rows_of_a_cross_tab():
     for table in statement_tables(_release(TURNED), most=30):
         assert (table.count, table.total, table.lines) == (28, 240, 60)
-        assert set(table.layout.codes[:, 1].tolist()) == {0, 1, 2, 3}
+        assert set(table.frame.codes[:, 1].tolist()) == {0, 1, 2, 3}
 
 
 def test_order_and_limit_hold_in_a_listing_of_fewer_rows():

@@ -16,13 +16,9 @@ import lrm
 from lrm.domain import Categories, Dates, Domain, Integers
 from lrm.errors import WorkloadError
 from lrm.views.answers import statement_tables
-from lrm.views.exports import (
-    LONG_FILE,
-    export_folder,
-    export_workbook,
-    statement_facts,
-    wide_rows,
-)
+from lrm.views.outputs.csv_files import LONG_FILE, write_folder
+from lrm.views.outputs.export import Export
+from lrm.views.outputs.json_file import frame_facts
 from lrm.views.release_page import release_page
 from lrm.views.releases import release_facts
 
@@ -64,9 +60,9 @@ def test_every_number_is_that_of_the_long_table(release, tables):
     facts = {one["name"]: one for one in release_facts(release)["answers"]}
     labels = release.plan.workload.shown
     for table in tables.values():
-        for row, group in enumerate(table.layout.groups()):
-            for place, name in enumerate(table.layout.answers):
-                position = int(table.layout.positions[row, place])
+        for row, group in enumerate(table.frame.groups()):
+            for place, name in enumerate(table.frame.answers):
+                position = int(table.frame.positions[row, place])
                 one = facts[labels[position].name]
                 assert one["query"] == name
                 assert one["group"] == dict(group)
@@ -77,8 +73,8 @@ def test_every_number_is_that_of_the_long_table(release, tables):
 
 def test_one_statement_as_json_has_the_rows_of_its_file(release, tables):
     for name, table in tables.items():
-        header, rows = wide_rows(table)
-        facts = statement_facts(release, name)
+        header, rows = table.frame.header, table.frame.rows()
+        facts = frame_facts(release.frame(name))
         assert facts["columns"] == header
         for row, told in zip(rows, facts["rows"], strict=True):
             assert [isinstance(value, float) for value in row] == [
@@ -87,16 +83,16 @@ def test_one_statement_as_json_has_the_rows_of_its_file(release, tables):
             assert [value for value in row if isinstance(value, float)] == [
                 value for value in told if isinstance(value, float)
             ]
-    assert statement_facts(release, "visits_by_month") == statement_facts(release, "by_month")
+    assert frame_facts(release.frame("visits_by_month")) == frame_facts(release.frame("by_month"))
 
 
 def test_wide_files_hold_the_table_of_each_statement(release, tables, tmp_path):
-    names = export_folder(release, tmp_path / "tables")
+    names = write_folder(Export(release), tmp_path / "tables")
     assert names == [*(f"{name}.csv" for name in tables), LONG_FILE]
     for name, table in tables.items():
         with (tmp_path / "tables" / f"{name}.csv").open(encoding="utf-8", newline="") as opened:
             header, *lines = csv.reader(opened)
-        expected, rows = wide_rows(table)
+        expected, rows = table.frame.header, table.frame.plain_rows()
         assert header == expected
         assert len(lines) == len(rows)
         for line, row in zip(lines, rows, strict=True):
@@ -105,7 +101,7 @@ def test_wide_files_hold_the_table_of_each_statement(release, tables, tmp_path):
                     assert float(text) == value
                 else:
                     plain = "" if value is None else str(value)
-                    assert text.lstrip("'") == (plain.lower() if value in {True, False} else plain)
+                    assert text.lstrip("'") == plain
 
 
 def cells_of(path):
@@ -132,11 +128,11 @@ def cells_of(path):
 
 
 def test_sheets_hold_the_same(release, tables, tmp_path):
-    export_workbook(release, tmp_path / "answers.xlsx")
+    release.write(tmp_path / "answers.xlsx")
     sheets = dict(cells_of(tmp_path / "answers.xlsx"))
     assert list(sheets) == list(tables)
     for name, table in tables.items():
-        header, rows = wide_rows(table)
+        header, rows = table.frame.header, table.frame.rows()
         first, *lines = sheets[name]
         assert list(first.values()) == header
         for line, row in zip(lines, rows, strict=True):
@@ -154,7 +150,7 @@ def test_sheets_hold_the_same(release, tables, tmp_path):
 
 def test_frames_have_the_types_of_their_columns(release):
     frame = release["by_month"].to_pandas()
-    assert str(frame["month"].dtype) == str(frame["year"].dtype) == "int64"
+    assert str(frame["month"].dtype) == str(frame["year"].dtype) == "Int64"
     assert frame["ward"].cat.ordered
     assert list(frame["ward"].cat.categories) == ["=north", "south, east"]
     assert sorted(frame["month"].unique()) == list(range(1, 13))
@@ -169,9 +165,9 @@ def test_frames_have_the_types_of_their_columns(release):
 def test_pivoted_frames_agree_with_the_table(release, tables):
     wide = release["n"].pivot()
     table = tables["n"]
-    for row, codes in enumerate(table.layout.codes.tolist()):
-        age = int(table.layout.columns[0].labels[codes[0]])
-        urgent = table.layout.columns[1].labels[codes[1]] == "true"
+    for row, codes in enumerate(table.frame.codes.tolist()):
+        age = int(table.frame.columns[0].labels[codes[0]])
+        urgent = table.frame.columns[1].labels[codes[1]] == "true"
         assert wide.loc[age, urgent] == table.numbers["answer"][row, 0]
     with pytest.raises(WorkloadError, match="no numbers 'median'"):
         release["n"].pivot("median")
@@ -199,7 +195,7 @@ def test_months_are_written_as_people_write_them(release, tables):
 
 
 def test_groups_that_where_excludes_are_not_listed(tables):
-    assert [group for ((_, group),) in tables["few"].layout.groups()] == ["=north"]
+    assert [group for ((_, group),) in tables["few"].frame.groups()] == ["=north"]
 
 
 def test_totals_come_after_their_groups(tables):

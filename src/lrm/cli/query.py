@@ -34,7 +34,9 @@ def query(release: str, sql: str | None, file: str | None, **choices: Any) -> No
     from lrm.releases import domain_of
     from lrm.releases.file import load_release
     from lrm.views.documents import answers_document, facts_document
-    from lrm.views.releases import export_csv, summary_facts
+    from lrm.views.outputs import write_export
+    from lrm.views.outputs.export import Export
+    from lrm.views.releases import summary_facts
 
     if (sql is None) == (file is None):
         raise click.UsageError("give the questions as SQL or in a --file")
@@ -46,7 +48,7 @@ def query(release: str, sql: str | None, file: str | None, **choices: Any) -> No
     domain = domain_of(loaded_release.plan)
     answered = loaded_release.query(sql if file is None else read_queries(file, domain))
     if csv is not None:
-        export_csv(answered, csv, confidence)
+        write_export(Export(answered, None, confidence), csv, ".csv")
     if choices["as_json"]:
         facts = summary_facts(answered, confidence)
         # The plan is the one that was released, not that of the further questions.

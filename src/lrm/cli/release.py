@@ -147,7 +147,8 @@ def _save(answered: "Release", choices: dict[str, Any]) -> None:
     import tempfile
     from pathlib import Path
 
-    from lrm.views.releases import export_csv
+    from lrm.views.outputs import write_export
+    from lrm.views.outputs.export import Export
 
     output = choices["output"]
     try:
@@ -157,7 +158,7 @@ def _save(answered: "Release", choices: dict[str, Any]) -> None:
         answered.save(rescued)
         raise FileFormatError(f"{reason}; the release was saved to {rescued} instead") from None
     if choices["csv"] is not None:
-        export_csv(answered, choices["csv"], choices["confidence"])
+        write_export(Export(answered, None, choices["confidence"]), choices["csv"], ".csv")
 
 
 def _show(answered: "Release", choices: dict[str, Any]) -> None:

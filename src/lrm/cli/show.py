@@ -18,23 +18,28 @@ ALL_ROWS = 100_000
 """Rows of a statement that is asked for by name."""
 
 
+ALIASES = {"--csv": ".csv", "--xlsx": ".xlsx", "--export": ".json"}
+"""Former options for one format each, whatever the ending of the file."""
+
+
 @click.command()
 @click.argument("file")
 @click.argument("statement", required=False)
 @confidence_option
 @limit_option("Number of rows to show of each statement (20; all of a named one).")
 @click.option(
-    "--csv",
+    "-o",
+    "--output",
+    "outputs",
     metavar="OUT",
-    help="Write a release's answers: to a .csv file, one row each, or to a folder, one wide file "
-    "per statement.",
+    multiple=True,
+    help="Write a release's answers to a file ending in .csv, .parquet, .xlsx, .json, .md or "
+    ".html, or to a folder, one CSV file per statement; of STATEMENT its table alone.",
 )
-@click.option("--xlsx", metavar="OUT", help="Write one sheet per statement of a release.")
-@click.option(
-    "--export",
-    metavar="OUT",
-    help="Write everything that a release states as JSON, including measurements.",
-)
+@click.option("--csv", metavar="OUT", help="The same as --output OUT, for a .csv file or a folder.")
+@click.option("--xlsx", metavar="OUT", help="The same as --output OUT, for an .xlsx file.")
+@click.option("--export", metavar="OUT", help="The same as --output OUT, for a .json file.")
+@click.option("--force", is_flag=True, help="Replace files that exist.")
 @post_process_option
 @plot_option
 @json_option
@@ -43,36 +48,40 @@ def show(file: str, statement: str | None, **choices: Any) -> None:
 
     STATEMENT shows one table of a release: the name of a statement or of one of its answers, its
     title, or its number; with --json its columns and rows, nothing rounded. --plot draws the
-    answers of a release with their intervals. --post-process adds processed answers to what --csv,
-    --xlsx and --export write; the raw ones stay, and intervals are for them.
+    answers of a release with their intervals. --post-process adds processed answers to the files
+    that are written; the raw ones stay, and intervals are for them.
 
     \b
     Example:
       lrm show plan.lrm
       lrm show answers.lrm by_month
-      lrm show answers.lrm --confidence 0.99 --csv answers.csv
-      lrm show answers.lrm --csv tables/ --xlsx answers.xlsx
+      lrm show answers.lrm --confidence 0.99 -o answers.csv
+      lrm show answers.lrm -o tables/ -o answers.xlsx
+      lrm show answers.lrm by_month -o by_month.md
       lrm show answers.lrm --plot answers.svg
-      lrm show answers.lrm --export answers.json \
-          --csv answers.csv --post-process consistent
+      lrm show answers.lrm -o answers.json -o answers.csv \
+          --post-process consistent
     """
     from lrm.files.archive import archive_format
     from lrm.planning.plan.file import load_plan
     from lrm.releases.file import load_release
     from lrm.views.documents import plan_document
     from lrm.views.figures import KINDS
+    from lrm.views.outputs import check_ending, is_folder
     from lrm.views.plans import plan_facts
 
-    outputs = {f"--{name}": choices[name] for name in ("plot", "csv", "xlsx", "export")}
-    check_apart(outputs, {"FILE": file})
-    check_output(choices["plot"], kinds=KINDS)
-    if choices["csv"] is not None and not _is_folder(choices["csv"]):
-        check_output(choices["csv"])
-    check_output(choices["xlsx"], kinds=(".xlsx",))
-    check_output(choices["export"])
+    targets = _targets(choices)
+    check_apart({**targets, "--plot": choices["plot"]}, {"FILE": file})
+    check_output(choices["plot"], force=choices["force"], kinds=KINDS)
+    for option, path in targets.items():
+        if option not in ALIASES and not is_folder(path):
+            check_ending(path)
+        if option in {"--xlsx", "--export"} or not is_folder(path):
+            kinds = (".xlsx",) if option == "--xlsx" else ()
+            check_output(path, force=choices["force"], kinds=kinds)
     kind = archive_format(file)
     if kind == "lrm-release":
-        _show_release(load_release(file), statement, choices)
+        _show_release(load_release(file), statement, targets, choices)
         return
     if kind != "lrm-plan" and Path(file).is_file():
         raise FileFormatError(
@@ -80,10 +89,9 @@ def show(file: str, statement: str | None, **choices: Any) -> None:
             "`lrm plan -o` or `lrm release -o` wrote"
         )
     plan = load_plan(file)
-    if any(outputs.values()) or choices["post_process"] or statement:
+    if targets or choices["plot"] or choices["post_process"] or statement:
         raise click.UsageError(
-            "STATEMENT, --plot, --csv, --xlsx, --export and --post-process show answers, but a "
-            "plan has none yet"
+            "STATEMENT, --output, --plot and --post-process show answers, but a plan has none yet"
         )
     if choices["as_json"]:
         print_json({"kind": "plan", **plan_facts(plan)})
@@ -91,23 +99,27 @@ def show(file: str, statement: str | None, **choices: Any) -> None:
         print_document(plan_document(plan))
 
 
-def _is_folder(path: str) -> bool:
-    """Whether a path names a folder: it is one, ends in a slash, or has no ending."""
-    return path.endswith(("/", "\\")) or Path(path).is_dir() or not Path(path).suffix
+def _targets(choices: dict[str, Any]) -> dict[str, str]:
+    """The files and folders that were asked for, by the option that named each."""
+    named = {f"--output {path}": path for path in choices["outputs"]}
+    aliases = {option: choices[option.removeprefix("--")] for option in ALIASES}
+    return {**named, **{option: path for option, path in aliases.items() if path is not None}}
 
 
-def _show_release(release: "Release", statement: str | None, choices: dict[str, Any]) -> None:
+def _show_release(
+    release: "Release", statement: str | None, targets: dict[str, str], choices: dict[str, Any]
+) -> None:
     from lrm.views.documents import answers_document, release_document
-    from lrm.views.exports import statement_facts
+    from lrm.views.outputs.json_file import frame_facts
     from lrm.views.releases import summary_facts
 
     confidence, limit = choices["confidence"], choices["limit"]
-    written = _write_files(release, confidence, choices)
+    written = _write_files(release, statement, targets, choices)
     if choices["as_json"] and statement is None:
         print_json({"kind": "release", **summary_facts(release, confidence)})
         return
     if choices["as_json"]:
-        print_json({"kind": "release", **statement_facts(release, str(statement), confidence)})
+        print_json({"kind": "release", **frame_facts(release.frame(statement, confidence))})
         return
     if statement is None:
         print_document(release_document(release, confidence, 20 if limit is None else limit))
@@ -118,22 +130,25 @@ def _show_release(release: "Release", statement: str | None, choices: dict[str, 
         echo(f"written: {', '.join(written)}")
 
 
-def _write_files(release: "Release", confidence: float, choices: dict[str, Any]) -> list[str]:
+def _write_files(
+    release: "Release", statement: str | None, targets: dict[str, str], choices: dict[str, Any]
+) -> list[str]:
     """Write the files that were asked for; return their names."""
-    from lrm.views.exports import export_folder, export_workbook
     from lrm.views.figures import answers_drawing
-    from lrm.views.releases import export_csv, export_json
+    from lrm.views.outputs import is_folder, write_export
+    from lrm.views.outputs.csv_files import folder_files
+    from lrm.views.outputs.export import Export
 
     processed = processed_answers(release, choices["post_process"])
-    if processed is not None and not (choices["csv"] or choices["xlsx"] or choices["export"]):
-        raise click.UsageError("--post-process shows in files: give --csv, --xlsx or --export too")
-    if choices["csv"] is not None:
-        export = export_folder if _is_folder(choices["csv"]) else export_csv
-        export(release, choices["csv"], confidence, processed=processed)
-    if choices["xlsx"] is not None:
-        export_workbook(release, choices["xlsx"], confidence, processed=processed)
-    if choices["export"] is not None:
-        export_json(release, choices["export"], confidence, processed=processed)
+    if processed is not None and not targets:
+        raise click.UsageError("--post-process shows in files: give --output too")
+    export = Export(release, statement, choices["confidence"], processed)
+    for path in targets.values():
+        if is_folder(path) and Path(path).is_dir():
+            for file in folder_files(export, Path(path)):
+                check_output(str(file), force=choices["force"])
+    for option, path in targets.items():
+        write_export(export, path, ALIASES.get(option))
     if choices["plot"] is not None:
-        answers_drawing(release, confidence).save(choices["plot"])
-    return [choices[name] for name in ("csv", "xlsx", "export", "plot") if choices[name]]
+        answers_drawing(release, choices["confidence"]).save(choices["plot"])
+    return [*targets.values(), *([choices["plot"]] if choices["plot"] else [])]

@@ -26,10 +26,12 @@ from lrm.privacy.mechanism import Measurements, check_calibration
 from lrm.privacy.unit import PrivacyUnit
 from lrm.queries.maps.linear import Floats
 from lrm.queries.workload import MOST_LISTED, AnswerTable, Derived, Labels, Workload, check_listable
-from lrm.queries.workload.layout import find_answers
-from lrm.queries.workload.statements import group_columns
-from lrm.releases.answer_files import write_answers
+from lrm.queries.workload.answer_table import listed_names
+from lrm.queries.workload.frames import AnswerFrame
+from lrm.queries.workload.layout import StatementIndex, find_answers, find_statement
+from lrm.queries.workload.statements import Statement, group_columns
 from lrm.releases.concerns import release_concerns
+from lrm.releases.frames import displayed_rows, with_numbers
 from lrm.releases.further import answer_further
 
 if TYPE_CHECKING:
@@ -248,7 +250,87 @@ class Release:
         groups = group_columns(
             statement for statement in tables if query_names.intersection(statement.answers)
         )
-        return AnswerTable(labels, numbers, at, groups)
+        codes = [self._statement_index.codes(start, stop) for start, stop in ranges]
+        statements = self._statement_index.names, np.concatenate(codes)
+        return AnswerTable(labels, numbers, at, groups, statements)
+
+    @cached_property
+    def _statement_index(self) -> StatementIndex:
+        return StatementIndex.of(self.plan.workload)
+
+    def frame(
+        self,
+        statement: str | Statement | None = None,
+        confidence: float = 0.95,
+        *,
+        processed: Processed | None = None,
+    ) -> AnswerFrame:
+        """The table of one statement: its groups, answers, errors, intervals and caveats.
+
+        Its rows are those that the statement displays: HAVING, ORDER BY and LIMIT are applied.
+
+        Parameters
+        ----------
+        statement
+            The name of the statement or of one of its answers, its title, or its number counted
+            from 1; not needed where the batch has one statement.
+        confidence
+            Of the intervals.
+        processed
+            What `consistent` returned: its answers stand beside the released ones.
+
+        Examples
+        --------
+        >>> import lrm
+        >>> domain = lrm.Domain([lrm.Categories("sex", ["f", "m"])], "people")
+        >>> batch = lrm.sql("SELECT sex, COUNT(*) AS n FROM people GROUP BY sex", domain)
+        >>> frame = lrm.release(lrm.plan(batch), [10, 20], epsilon=1).frame("n")
+        >>> frame.to_arrow().column_names
+        ['sex', 'n', 'n_standard_error', 'n_low', 'n_high']
+        """
+        entry = self._statement(statement)
+        values = None if processed is None else shown_values(self, processed.answers)
+        return with_numbers(self, displayed_rows(self, entry), confidence, values)
+
+    def _statement(self, statement: str | Statement | None) -> Statement:
+        if isinstance(statement, Statement):
+            return statement
+        tables = self.plan.workload.tables
+        if statement is None:
+            if len(tables) != 1:
+                listed = listed_names([table.name for table in tables])
+                raise UsageError(f"the batch has {len(tables)} statements; name one of {listed}")
+            return tables[0]
+        return find_statement(self.plan.workload, statement)
+
+    def frames(
+        self, confidence: float = 0.95, *, processed: Processed | None = None
+    ) -> Iterator[AnswerFrame]:
+        """Yield the table of each statement, as `frame` returns it."""
+        values = None if processed is None else shown_values(self, processed.answers)
+        for statement in self.plan.workload.tables:
+            yield with_numbers(self, displayed_rows(self, statement), confidence, values)
+
+    def __len__(self) -> int:
+        """Number of statements."""
+        return len(self.plan.workload.tables)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the statements."""
+        return (statement.name for statement in self.plan.workload.tables)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a statement or an answer has this name."""
+        if not isinstance(name, str):
+            return False
+        tables = self.plan.workload.tables
+        return any(name == table.name or name in table.answers for table in tables) or (
+            name in self.plan.workload.shown.query_names()
+        )
+
+    def __bool__(self) -> bool:
+        """A release is true, whatever its number of statements."""
+        return True
 
     def head(self, count: int, confidence: float = 0.95) -> AnswerTable:
         """The first answers as a table, as `table` returns it; no others are computed."""
@@ -268,14 +350,35 @@ class Release:
         """
         return self._table(*find_answers(self.plan.workload, query), 0.95)
 
-    def write(self, path: str | os.PathLike[str], confidence: float = 0.95) -> None:
-        """Write one row per answer to a ``.csv`` or ``.parquet`` file.
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        confidence: float = 0.95,
+        *,
+        statement: str | None = None,
+        processed: Processed | None = None,
+    ) -> None:
+        """Write the answers to a file, in the format that its ending names, or to a folder.
 
-        The columns are those of `to_arrow`; a CSV has each answer's ``name`` and the
-        ``confidence`` too. Answers are computed and written in blocks, so that millions of them
-        need little memory.
+        ``.csv`` and ``.parquet`` have one row per answer, ``.xlsx`` one sheet per statement,
+        ``.json`` everything that the release states; ``.md`` and ``.html`` are for readers. A
+        folder gets one CSV file per statement. Answers of CSV and Parquet are computed and
+        written in blocks, so that millions of them need little memory.
+
+        Parameters
+        ----------
+        path
+            A file, or a folder: a name without an ending.
+        confidence
+            Of the intervals.
+        statement
+            The one statement that is written, as `frame` finds it: its table, one row per group.
+        processed
+            What `consistent` returned: its answers stand beside the released ones.
         """
-        write_answers(self, path, confidence)
+        from lrm.views import notebook  # noqa: PLC0415 - views come after the records they draw
+
+        notebook.write_answers(self, path, statement, confidence=confidence, processed=processed)
 
     @property
     def stated(self) -> dict[str, str]:
@@ -288,11 +391,15 @@ class Release:
     def to_arrow(self, confidence: float = 0.95) -> Any:
         """One row per answer as a ``pyarrow.Table``.
 
-        Columns are the grouping attributes (null where an answer has no such group), ``query``,
-        ``answer``, ``standard_error``, and ``low`` and ``high``, the ends of the interval. The
-        metadata of its schema are `stated`.
+        Columns are ``statement``, the grouping attributes (null where an answer has no such group),
+        ``query``, ``answer``, ``standard_error``, and ``low`` and ``high``, the ends of the
+        interval. The metadata of its schema are `stated`.
         """
         return self.table(confidence).to_arrow().replace_schema_metadata(self.stated)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The columns of `to_arrow`, for every library that reads Arrow."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def to_pandas(self, confidence: float = 0.95) -> Any:
         """One row per answer as a ``pandas.DataFrame``, with the columns of `to_arrow`.

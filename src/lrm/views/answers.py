@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,10 +13,11 @@ import numpy as np
 from lrm.files.spelling import beside, many
 from lrm.queries.maps.linear import Floats
 from lrm.queries.workload import EXPLICIT_QUERIES, Column, Statement
-from lrm.queries.workload.layout import Codes, Layout, layout_of
+from lrm.queries.workload.frames import AnswerFrame, Codes
 from lrm.queries.workload.statements import spoken_name
 from lrm.releases import Release
 from lrm.releases.core import shown_values
+from lrm.releases.frames import displayed_rows, with_numbers
 from lrm.releases.postprocess import Processed
 from lrm.views.blocks import Cell, Heading, Table
 from lrm.views.labels import is_time, label_texts
@@ -56,121 +57,40 @@ def statement_table(  # noqa: PLR0913 - what may be asked for
     with up to ``columns`` groups side by side; numbers of others are not computed.
     """
     batch = release.plan.workload
-    total = statement.count
-    total += sum(answer.label.count for answer in batch.derived[slice(*statement.derived)])
     if most is not None and statement.count > max(most, EXPLICIT_QUERIES):
-        layout = layout_of(batch, statement, most)  # its lines are not counted, it is a list
-        numbers = _numbers(release, layout, confidence, processed)
-        return StatementTable(
-            layout, numbers, confidence, total, lines=None, simulated=release.simulated
-        )
-    layout, ranks, note = _displayed(release, layout_of(batch, statement))
-    total = _answer_count(layout)
-    rows, lines = _whole_lines(layout, note, total if most is None else most, columns)
-    layout = layout.taken(rows)
-    numbers = _numbers(release, layout, confidence, processed)
-    for place, rank in ranks.items():
-        for kind in numbers.keys() & {"answer", "processed"}:
-            numbers[kind][:, place] = rank[rows]
-    return StatementTable(layout, numbers, confidence, total, lines, note, release.simulated)
+        total = statement.count
+        total += sum(answer.label.count for answer in batch.derived[slice(*statement.derived)])
+        rows = displayed_rows(release, statement, most)  # its lines are not counted, it is a list
+        return StatementTable(with_numbers(release, rows, confidence, processed), total, None)
+    rows = displayed_rows(release, statement)
+    total = rows.frame.count
+    listed, lines = _whole_lines(rows.frame, total if most is None else most, columns)
+    frame = with_numbers(release, rows.taken(listed), confidence, processed)
+    return StatementTable(frame, total, lines)
 
 
-def _displayed(release: Release, layout: Layout) -> tuple[Layout, dict[int, Floats], str]:
-    """The rows that a statement displays, its ranks by place, and what was left out, in words."""
-    batch, statement = release.plan.workload, layout.statement
-    if statement.display is None or batch.shape[0] > EXPLICIT_QUERIES:
-        return layout, {}, ""
-    display = batch.display[statement.display]
-    keys = layout.groups()
-    answers = _at(release.shown_answers, layout.positions)[..., 0]
-    values = {
-        name: dict(zip(keys, answers[:, place].tolist(), strict=True))
-        for place, name in enumerate(layout.names)
-    }
-    place_of = {group: place for place, group in enumerate(keys)}
-    rows = [place_of[group] for group in display.shown(keys, values)]
-    ranks = {
-        layout.names.index(name): np.array([ranks.get(keys[row], math.nan) for row in rows])
-        for name, ranks in display.rank_values(keys, values).items()
-        if name in layout.names
-    }
-    noisy = " by the noisy answers" if display.having or display.order else ""
-    # Sorted by its groups alone, the table is whole and depends on no answer.
-    plain = len(rows) == len(keys) and not any(key.labels is None for key in display.order)
-    numbered = ", ".join(
-        derived_answer.name
-        for derived_answer in display.ranks
-        if derived_answer.name in display.queries
-    )
-    note = f"{numbered}: by the noisy answers, without an interval" if numbered else ""
-    if not plain:
-        display_note = (
-            f"{display} displays {len(rows):,} of {many(len(keys), 'group', 'groups')}{noisy}; "
-            "the release has all"
-        )
-        note = f"{display_note}. {note}" if note else display_note
-    return layout.taken(rows), ranks, note
-
-
-def _at(rows: Callable[[int, int], Floats], positions: Codes, width: int = 1) -> Floats:
-    """Rows of numbers at some positions among the shown answers; NaN where a position is −1."""
-    known = np.unique(positions[positions >= 0])
-    cuts = np.flatnonzero(np.diff(known) != 1) + 1
-    parts = [
-        rows(int(run[0]), int(run[-1]) + 1).reshape(-1, width)
-        for run in np.split(known, cuts)
-        if len(run)
-    ]
-    table = np.concatenate([*parts, np.full((1, width), math.nan)])
-    found: Floats = table[np.where(positions >= 0, np.searchsorted(known, positions), len(known))]
-    return found
-
-
-def _numbers(
-    release: Release, layout: Layout, confidence: float, processed: Floats | None
-) -> dict[str, Floats]:
-    """Columns of numbers in the shape of the layout; NaN where there is no answer."""
-    positions = layout.positions
-    names = ("answer", "standard_error", "low", "high")
-
-    def rows(start: int, stop: int) -> Floats:
-        numbers = release.shown_numbers(start, stop, confidence)
-        return np.column_stack([numbers[name] for name in names])
-
-    found = _at(rows, positions, len(names))
-    columns = {name: found[..., place] for place, name in enumerate(names)}
-    if processed is not None:
-        columns["processed"] = np.append(processed, math.nan)[positions]
-    return columns
-
-
-def _answer_count(layout: Layout) -> int:
-    """Number of answers in columns of the table."""
-    return int((layout.positions[:, : len(layout.answers)] >= 0).sum())
-
-
-def _whole_lines(layout: Layout, note: str, most: int, columns: int) -> tuple[Codes, int]:
+def _whole_lines(frame: AnswerFrame, most: int, columns: int) -> tuple[Codes, int]:
     """The rows of the first lines of a table, with about ``most`` answers; how many lines it has.
 
     A line of a cross-tab is made of the rows of all groups that stand side by side.
     """
-    view, codes = reader_view(layout)
-    across = side_by_side(layout, view, codes, note, columns)
+    view, codes = reader_view(frame)
+    across = side_by_side(frame, view, codes, columns)
     if across is None:
-        line = np.arange(len(layout))
+        line = np.arange(len(frame))
     else:
         others = np.delete(codes, across, axis=1)
         _, first, line = np.unique(others, axis=0, return_index=True, return_inverse=True)
         line = np.argsort(np.argsort(first))[line.reshape(-1)]  # in the order of appearance
     lines = int(line.max(initial=-1)) + 1
-    sizes = np.bincount(line, (layout.positions[:, : len(layout.answers)] >= 0).sum(axis=1), lines)
+    sizes = np.bincount(line, (frame.positions[:, : len(frame.answers)] >= 0).sum(axis=1), lines)
     kept = max(1, int((np.cumsum(sizes) <= most).sum()))
     return np.flatnonzero(line < kept), lines
 
 
-def reader_view(layout: Layout) -> tuple[tuple[Column, ...], Codes]:
+def reader_view(frame: AnswerFrame) -> tuple[tuple[Column, ...], Codes]:
     """The columns of groups as readers see them: a year and a month are one column."""
-    columns, codes = layout.columns, layout.codes
+    columns, codes = frame.columns, frame.codes
     kinds = [column.kind for column in columns]
     if kinds.count("year") != 1 or kinds.count("month_of_year") != 1 or (codes < 0).any():
         return columns, codes
@@ -194,14 +114,14 @@ def reader_view(layout: Layout) -> tuple[tuple[Column, ...], Codes]:
 
 
 def side_by_side(
-    layout: Layout, columns: Sequence[Column], codes: Codes, note: str, most: int
+    frame: AnswerFrame, columns: Sequence[Column], codes: Codes, most: int
 ) -> int | None:
     """The column whose labels stand side by side; None for a list.
 
     Of two columns it is the one with fewer labels, of several the last; never a time, if
     there is another one.
     """
-    if len(layout.answers) != 1 or len(columns) < 2 or note:
+    if len(frame.answers) != 1 or len(columns) < 2 or frame.note:
         return None
     sizes = [len(column.labels) if len(columns) == 2 else 0 for column in columns]
     order = sorted(range(len(columns)), key=lambda k: (is_time(columns[k]), sizes[k], -k))
@@ -227,28 +147,32 @@ FAR_LARGER = 5.0
 
 @dataclass(frozen=True, eq=False)
 class StatementTable:
-    """The answers of one statement: which groups they are of, and numbers about them."""
+    """The answers of one statement, as readers see them."""
 
-    layout: Layout
-    # ``answer``, ``standard_error``, ``low``, ``high`` and perhaps ``processed``: one row per
-    # group, one column per answer.
-    numbers: dict[str, Floats]
-    confidence: float
+    frame: AnswerFrame
     total: int  # number of answers that the table has, where not all are here
     # Number of its lines, where not all are here; None where they were not counted.
     lines: int | None
-    note: str = ""  # what was left out by HAVING, ORDER BY and LIMIT
-    simulated: bool = False
 
     @property
     def statement(self) -> Statement:
         """Which one it is."""
-        return self.layout.statement
+        return self.frame.statement
+
+    @property
+    def numbers(self) -> Mapping[str, Floats]:
+        """Numbers about the answers, by name: one row per group, one column per answer."""
+        return self.frame.numbers
+
+    @property
+    def note(self) -> str:
+        """What was left out by HAVING, ORDER BY and LIMIT."""
+        return self.frame.note
 
     @property
     def count(self) -> int:
         """Number of answers in the table."""
-        return _answer_count(self.layout)
+        return self.frame.count
 
     @cached_property
     def half_widths(self) -> Floats:
@@ -272,7 +196,7 @@ class StatementTable:
     @property
     def relative(self) -> float:
         """Half an interval relative to the answer, in the median; infinite where there is none."""
-        shown = slice(None, len(self.layout.answers))
+        shown = slice(None, len(self.frame.answers))
         answers = np.abs(self.numbers["answer"][:, shown])
         halves = self.half_widths[:, shown]
         expected, derived = self.statement.expected, self.statement.derived
@@ -293,7 +217,7 @@ class StatementTable:
     @property
     def heading(self) -> str:
         """The title, with the error where all answers have the same."""
-        same = {self.alike(place) for place in range(len(self.layout.answers))}
+        same = {self.alike(place) for place in range(len(self.frame.answers))}
         if len(same) == 1 and (each := same.pop()):
             return f"{self.statement.title}, {each}{' each' if self.count > 1 else ''}"
         return self.statement.title
@@ -311,7 +235,7 @@ class StatementTable:
     @cached_property
     def view(self) -> tuple[tuple[Column, ...], Codes]:
         """The columns of groups as readers see them: a year and a month are one column."""
-        return reader_view(self.layout)
+        return reader_view(self.frame)
 
     def cell(self, row: int, place: int, *, note: bool, share: float | None = None) -> Cell:
         """One answer to the digits that its error leaves, with its interval where wanted."""
@@ -369,7 +293,7 @@ class StatementTable:
         """The column whose labels stand side by side; None for a list."""
         if self.lines is None:
             return None
-        return side_by_side(self.layout, *self.view, self.note, most)
+        return side_by_side(self.frame, *self.view, most)
 
     def table(self, most: int = MOST_COLUMNS, *, heat: bool = False) -> Table:
         """The statement as one table: the labels of a column side by side, or a list of groups."""
@@ -402,7 +326,7 @@ class StatementTable:
 
     def _list(self, title: str, key: str) -> Table:
         columns, codes = self.view
-        answers = self.layout.answers
+        answers = self.frame.answers
         texts = [[*label_texts(column), TOTAL] for column in columns]
         same = [bool(self.alike(place)) for place in range(len(answers))]
         each = len({self.alike(place) for place in range(len(answers))}) == 1
@@ -466,15 +390,13 @@ def single_numbers(tables: Sequence[StatementTable]) -> Table:
     """Statements without groups as one table: a number, and how far it may be off."""
     rows = []
     for table_view in tables:
-        for place, name in enumerate(table_view.layout.answers):
+        for place, name in enumerate(table_view.frame.answers):
             title = table_view.statement.title
-            several = len(table_view.layout.answers) > 1
+            several = len(table_view.frame.answers) > 1
             label = f"{title}: {spoken_name(name)}" if several and title != name else title
-            cells = [
-                table_view.cell(row, place, note=True) for row in range(len(table_view.layout))
-            ]
+            cells = [table_view.cell(row, place, note=True) for row in range(len(table_view.frame))]
             rows += [(Cell(label), replace(cell, note=""), Cell(cell.note)) for cell in cells]
-    percent = f"{100 * tables[0].confidence:.4g} % interval"
+    percent = f"{100 * tables[0].frame.confidence:.4g} % interval"
     headings = (Heading("answer", words=True, label=True), Heading("value"), Heading(percent))
     notes = " ".join(table_view.note for table_view in tables if table_view.note)
     return Table(SINGLE, headings, tuple(rows), notes)
@@ -489,7 +411,7 @@ def display_facts(release: Release) -> list[dict[str, Any]]:
     for statement in batch.tables:
         if statement.display is None:
             continue
-        layout = statement_table(release, statement).layout
+        layout = statement_table(release, statement).frame
         positions = {
             name: [p for p in layout.positions[:, place].tolist() if p >= 0]
             for place, name in enumerate(layout.answers)

@@ -19,8 +19,11 @@ from lrm.planning.accuracy import Accuracy
 from lrm.planning.plan import Plan
 from lrm.queries.maps.linear import Floats
 from lrm.queries.workload import AnswerTable
+from lrm.queries.workload.frames import AnswerFrame, column_names
+from lrm.queries.workload.statements import spoken_name
 from lrm.releases import Release
 from lrm.views.comparisons import planned_rows, stated_privacy
+from lrm.views.labels import label_texts
 from lrm.views.statement_errors import comparable_rows
 
 Choices = ParamSpec("Choices")
@@ -63,31 +66,43 @@ _STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """A figure of one panel, to be written to a file."""
+    """A figure of one or several panels, which a notebook shows and a file can hold."""
 
     figure: Any
-    axes: Any
+    axes: Any  # of the first panel
 
     @classmethod
-    def blank(cls, height: float) -> Drawing:
-        """Return empty axes, as high as said (in inches)."""
+    def blank(cls, height: float, panels: int = 1) -> Drawing:
+        """Return empty axes, as high as said (in inches), side by side where there are several."""
         from matplotlib.figure import Figure  # noqa: PLC0415 - a Figure needs no display
 
-        figure = Figure(figsize=(WIDE, height), layout="constrained")
-        return cls(figure, figure.add_subplot())
+        figure = Figure(figsize=(WIDE * max(1.0, 0.6 * panels), height), layout="constrained")
+        return cls(figure, figure.subplots(1, panels, squeeze=False)[0, 0])
+
+    @property
+    def panels(self) -> list[Any]:
+        """The axes of all panels; those that were given alone."""
+        panels = list(self.figure.axes)
+        return panels[panels.index(self.axes) :]
+
+    def _repr_png_(self) -> bytes:
+        return self._bytes("png")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a ``.svg`` or ``.png`` file, whole or not at all."""
         kind = Path(path).suffix.lower()
         if kind not in KINDS:
             raise UsageError(f"expected a file ending in {' or '.join(KINDS)}, not {path!r}")
-        metadata = {"Date": None} if kind == ".svg" else {"Software": None}
+        write_bytes(Path(path), self._bytes(kind[1:]))
+
+    def _bytes(self, kind: str) -> bytes:
         from matplotlib import rc_context  # noqa: PLC0415 - 0.3 s, needed only to draw
 
         drawn = io.BytesIO()
+        metadata = {"Date": None} if kind == "svg" else {"Software": None}
         with rc_context(_STYLE):
-            self.figure.savefig(drawn, format=kind[1:], metadata=metadata)
-        write_bytes(Path(path), drawn.getvalue())
+            self.figure.savefig(drawn, format=kind, metadata=metadata)
+        return drawn.getvalue()
 
 
 def _styled(draw: Callable[Choices, Drawing]) -> Callable[Choices, Drawing]:
@@ -180,7 +195,7 @@ def errors_drawing(plan: Plan, accuracy: Accuracy) -> Drawing:
     return drawing
 
 
-def _drawn_ends(numbers: dict[str, Floats]) -> tuple[Floats, Floats]:
+def _drawn_ends(numbers: Mapping[str, Floats]) -> tuple[Floats, Floats]:
     """Ends of intervals; those without an end reach past everything that is drawn."""
     low, high = numbers["low"], numbers["high"]
     known = np.concatenate([low, high, numbers["answer"]])
@@ -202,26 +217,62 @@ def table_drawing(
     table: AnswerTable,
     title: str = "Answers with their intervals",
     total: int | None = None,
+    ax: Any = None,
 ) -> Drawing:
     """The answers of a table, each as a dot on the line of its interval."""
     if "answer" not in table.numbers:
         raise UsageError("there is nothing to draw: a plan has no answers yet")
-    labels, numbers, count = table.labels, dict(table.numbers), len(table)
-    drawing = Drawing.blank(1.2 + 0.24 * count)
-    axes, place = drawing.axes, np.arange(count)[::-1]
+    count = len(table)
+    drawing = Drawing.blank(1.2 + 0.24 * count) if ax is None else Drawing(ax.figure, ax)
+    _dots(drawing.axes, list(table.labels.names[:count]), table.numbers)
+    rest = f", the first {count} of {total:,}" if total is not None and count < total else ""
+    drawing.axes.set_title(title + rest)
+    drawing.axes.set_xlabel("answer")
+    return drawing
+
+
+MOST_DRAWN = 60
+"""Rows of a frame that are drawn."""
+
+
+@_styled
+def frame_drawing(frame: AnswerFrame, ax: Any = None) -> Drawing:
+    """The table of a statement: one panel per answer, each with an axis of its own."""
+    rows, names = min(len(frame), MOST_DRAWN), column_names(frame.answers)
+    if ax is not None and len(names) > 1:
+        raise UsageError(
+            f"{frame.name!r} has {len(names)} answers, each with axes of its own; leave out ax"
+        )
+    texts = [[*label_texts(column), "total"] for column in frame.columns]
+    labels = [
+        ", ".join(text[code] for text, code in zip(texts, codes, strict=True)) or frame.title
+        for codes in frame.codes[:rows].tolist()
+    ]
+    drawing = Drawing.blank(1.2 + 0.24 * rows, len(names)) if ax is None else Drawing(ax.figure, ax)
+    for place, name in enumerate(names):
+        axes = drawing.panels[place]
+        _dots(axes, labels, {key: table[:rows, place] for key, table in frame.numbers.items()})
+        axes.set_xlabel(spoken_name(name))
+        if place:
+            axes.set_yticklabels([])
+    rest = f", the first {rows} of {len(frame):,} rows" if rows < len(frame) else ""
+    drawing.axes.set_title(frame.title + rest)
+    return drawing
+
+
+def _dots(axes: Any, names: Sequence[str], numbers: Mapping[str, Floats]) -> None:
+    """One row per answer: a dot, and the line of its interval."""
+    count = len(names)
+    place = np.arange(count)[::-1]
     low, high = _drawn_ends(numbers)
     axes.hlines(place, low, high, color=BEST, linewidth=1.4)
     axes.plot(np.concatenate([low, high]), np.tile(place, 2), "|", color=BEST, markersize=6)
     axes.plot(numbers["answer"], place, "o", color=BEST, markersize=3.2)
-    axes.set_yticks(place, [_shortened(visible(name)) for name in labels.names[:count]])
+    axes.set_yticks(place, [_shortened(visible(name)) for name in names])
     axes.set_ylim(-0.8, count - 0.2)
     axes.grid(axis="x", color=FAINT, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.tick_params(axis="y", length=0)
-    rest = f", the first {count} of {total:,}" if total is not None and count < total else ""
-    axes.set_title(title + rest)
-    axes.set_xlabel("answer")
-    return drawing
 
 
 def _log_axis(axes: Any, values: Sequence[float], room: float) -> None:

@@ -14,16 +14,20 @@ from lrm.planning.plan import Plan
 from lrm.planning.plan.comparison import Comparison
 from lrm.privacy.budget import unit_privacy
 from lrm.queries.workload import EXPLICIT_QUERIES, AnswerTable, Workload
+from lrm.queries.workload.frames import AnswerFrame
 from lrm.releases import Release
 from lrm.views import html
-from lrm.views.answers import statement_table
+from lrm.views.answers import StatementTable, statement_table
 from lrm.views.batches import domain_blocks, query_table
 from lrm.views.blocks import Block, Document, Facts, Prose, plain_table
 from lrm.views.budgets import budget_lines
 from lrm.views.comparisons import comparison_blocks, comparison_facts
-from lrm.views.figures import table_drawing
+from lrm.views.figures import Drawing, frame_drawing, table_drawing
+from lrm.views.outputs import write_export
+from lrm.views.outputs.export import Export
 from lrm.views.plan_page import plan_page
 from lrm.views.release_page import answers_section, write_release_page
+from lrm.views.shapes import statement_blocks
 from lrm.views.statement_errors import StatementErrors, error_table, kind_lines
 from lrm.views.text import to_text
 
@@ -51,9 +55,11 @@ def _document(record: Any) -> Document:
     raise TypeError(f"cannot show a {type(record).__name__}")
 
 
-def figure(record: AnswerTable) -> Any:
-    """The answers of a table with their intervals, as a figure of Matplotlib."""
-    return table_drawing(record).figure
+def drawing(record: AnswerTable | AnswerFrame, ax: Any = None) -> Drawing:
+    """The answers with their intervals, on new axes or on those that are given."""
+    if isinstance(record, AnswerFrame):
+        return frame_drawing(record, ax)
+    return table_drawing(record, ax=ax)
 
 
 def write(record: Any, path: str | os.PathLike[str], **choices: Any) -> None:
@@ -62,6 +68,13 @@ def write(record: Any, path: str | os.PathLike[str], **choices: Any) -> None:
         write_text(path, plan_page(record, **choices))
     else:
         write_release_page(record, path, **choices)
+
+
+def write_answers(
+    release: Release, path: str | os.PathLike[str], statement: str | None, **choices: Any
+) -> None:
+    """Write the answers of a release, or one of its statements, in the format of the file."""
+    write_export(Export(release, statement, **choices), path)
 
 
 def _domain(domain: Domain) -> Document:
@@ -117,6 +130,16 @@ def _answers(answers: AnswerTable) -> Document:
     return Document("", (table,))
 
 
+def _frame(frame: AnswerFrame) -> Document:
+    listed = StatementTable(frame, frame.count, len(frame))
+    blocks = [*statement_blocks(listed)] if len(frame) <= MOST_ANSWERS else []
+    if not blocks:
+        head = StatementTable(frame.taken(range(MOST_ANSWERS)), frame.count, None)
+        blocks = [head.table(), Prose((f"… the first {MOST_ANSWERS:,} of {len(frame):,} rows.",))]
+    caveats = tuple(entry.sentence for entry in frame.caveats if entry.kind != "display")
+    return Document("", (*blocks, *([Prose(caveats, "note")] if caveats else [])))
+
+
 def _comparison(result: Comparison) -> Document:
     return Document("", tuple(comparison_blocks(comparison_facts(result))))
 
@@ -126,6 +149,7 @@ def _budget(budget: Budget) -> Document:
 
 
 _DOCUMENTS: dict[type, Callable[[Any], Document]] = {
+    AnswerFrame: _frame,
     AnswerTable: _answers,
     Budget: _budget,
     Comparison: _comparison,

@@ -26,9 +26,11 @@ from lrm.views.batches import MOST_LISTED, batch_section
 from lrm.views.blocks import Block, Document, Facts, Numbers, Prose, Table
 from lrm.views.derived import derived_notes
 from lrm.views.html import page
+from lrm.views.outputs import csv_files, parquet_file
+from lrm.views.outputs.export import Export
 from lrm.views.plan_page import error_section
 from lrm.views.plans import title
-from lrm.views.releases import cost_lines, export_csv
+from lrm.views.releases import cost_lines
 from lrm.views.shapes import statement_document
 from lrm.views.statement_errors import StatementErrors, error_table
 from lrm.views.verdicts import USABLE
@@ -139,10 +141,9 @@ def write_release_page(
 ) -> None:
     """Write the page of a release, and the file of all answers where the page needs one."""
     beside = answers_beside(release, path, limit)
-    if beside is not None and _is_large(release):
-        release.write(beside, confidence)
-    elif beside is not None:
-        export_csv(release, beside, confidence, processed=processed)
+    if beside is not None:
+        write = parquet_file.write if _is_large(release) else csv_files.write
+        write(Export(release, None, confidence, processed), Path(beside))
     write_text(path, release_page(release, confidence, limit, processed=processed, place=path))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -12,13 +10,11 @@ import numpy as np
 
 from lrm.domain.file import domain_text
 from lrm.files.spelling import number
-from lrm.files.writing import write_text
 from lrm.planning.design.groups import MeasuredGroup
 from lrm.planning.design.integers import CellBasis, IntegerBasis
 from lrm.privacy.budget import NOT_PROMISED, PureDP, zcdp_of
 from lrm.queries.maps.linear import LinearMap
 from lrm.queries.workload import EXPLICIT_QUERIES
-from lrm.releases.answer_files import write_csv
 from lrm.releases.core import VERSION as FILE_VERSION
 from lrm.releases.core import Release, shown_values
 from lrm.releases.postprocess import INTERVALS, Processed
@@ -85,31 +81,6 @@ def _answers(
         values = shown_values(release, processed.answers)
         table = replace(table, numbers={**table.numbers, "processed": values})
     return table.facts()
-
-
-def export_json(
-    release: Release,
-    path: str | os.PathLike[str],
-    confidence: float = 0.95,
-    *,
-    processed: Processed | None = None,
-) -> None:
-    """Write `release_facts` as a file, whole or not at all."""
-    facts = release_facts(release, confidence, processed=processed)
-    text = json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False)
-    write_text(path, text + "\n")
-
-
-def export_csv(
-    release: Release,
-    path: str | os.PathLike[str],
-    confidence: float = 0.95,
-    *,
-    processed: Processed | None = None,
-) -> None:
-    """Write one row per answer: name, query, group, answer, standard error, interval."""
-    answers = None if processed is None else shown_values(release, processed.answers)
-    write_csv(release, path, confidence, answers)
 
 
 def release_lines(release: Release) -> Lines:

@@ -23,9 +23,9 @@ def statement_blocks(table: StatementTable) -> list[Block]:
     columns, _ = table.view
     time = [k for k, column in enumerate(columns) if is_time(column)]
     drawing: Figure | None = None
-    if len(time) == 1 and not table.note and len(table.layout) > 2:
+    if len(time) == 1 and not table.note and len(table.frame) > 2:
         drawing = _lines(table, time[0])
-    elif len(columns) == 2 and len(table.layout.answers) == 1 and not table.note:
+    elif len(columns) == 2 and len(table.frame.answers) == 1 and not table.note:
         drawing = _pyramid(table)
     tables: list[Block] = [*_panels(table)] if drawing is None else [table.table(heat=True)]
     return tables if drawing is None else [drawing, *tables]
@@ -49,7 +49,7 @@ def _lines(table: StatementTable, time: int) -> Figure | None:
         for group, rows in table.rows_by(time).items()
     }
     positions = {group: rows for group, rows in timed.items() if rows}
-    answers = table.layout.answers
+    answers = table.frame.answers
     if not positions or len(positions) * len(answers) > MOST_PANELS:
         return None
     used = sorted({code for rows in positions.values() for code in rows})
@@ -64,7 +64,7 @@ def _lines(table: StatementTable, time: int) -> Figure | None:
                 _series(table, ", ".join(names), [rows.get(code) for code in used], place)
             )
     words = f"{table.statement.title}: lines from {labels[0]} to {labels[-1]}"
-    percent = f"{100 * table.confidence:.4g} % intervals"
+    percent = f"{100 * table.frame.confidence:.4g} % intervals"
     return Figure(line_chart(labels, series, words), words, f"The band shows {percent}.")
 
 
@@ -104,11 +104,7 @@ def _panels(table: StatementTable) -> Iterator[Table]:
     for code in labels:
         rows = np.flatnonzero(codes[:, 0] == code)
         view = columns[1:], codes[rows, 1:]
-        part = replace(
-            table,
-            layout=table.layout.taken(rows),
-            numbers={name: column[rows] for name, column in table.numbers.items()},
-        )
+        part = replace(table, frame=table.frame.taken(rows))
         part.__dict__["view"] = view
         made = part.table(heat=True)
         yield replace(made, title=f"{columns[0].name} {texts[code]} · {made.title}")

@@ -24,7 +24,6 @@ from lrm.views.answers import grouped_tables, single_numbers, statement_tables
 from lrm.views.html import render, render_parts
 from lrm.views.plans import bound_words
 from lrm.views.release_page import release_document, release_page
-from lrm.views.releases import export_csv, export_json
 from lrm.views.statement_errors import statement_facts
 from lrm.workbench.commands import (
     CONFIDENCE,
@@ -468,10 +467,9 @@ class Actions:
         if form == "html":
             page = f"{stem}.html"
             return page, TYPES[form], release_page(release, place=page).encode()
-        export = export_csv if form == "csv" else export_json
         with tempfile.TemporaryDirectory() as place:
             path = Path(place) / f"{stem}.{form}"
-            export(release, path)
+            release.write(path)
             return path.name, TYPES[form], path.read_bytes()
 
 

@@ -32,7 +32,7 @@ from lrm.privacy.budget import ZCDP, Noise, Privacy, PureDP
 from lrm.privacy.unit import Neighbours, PrivacyUnit
 from lrm.queries.maps.linear import Floats
 from lrm.queries.workload import AnswerTable, Computed, Workload, check_listable
-from lrm.queries.workload.layout import count_ranges, find_answers
+from lrm.queries.workload.layout import StatementIndex, count_ranges, find_answers
 from lrm.queries.workload.statements import group_columns
 
 
@@ -326,7 +326,9 @@ class Plan:
         }
         at = f"at {privacy.symbols}, with {100 * confidence:.4g} % intervals"
         groups, find = group_columns(self.workload.tables), partial(find_answers, self.workload)
-        return AnswerTable(self.workload.shown, numbers, at, groups, find)
+        index = StatementIndex.of(self.workload)
+        statements = index.names, index.codes(0, len(self.workload.shown))
+        return AnswerTable(self.workload.shown, numbers, at, groups, statements, find)
 
     def _derived_errors(
         self, accuracy: Accuracy, confidence: float, expect: float | None

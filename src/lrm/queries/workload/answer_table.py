@@ -16,7 +16,7 @@ import numpy as np
 from lrm.errors import MissingExtra, UnknownName, WorkloadError
 from lrm.files.spelling import beside, many, number
 from lrm.queries.maps.linear import Floats
-from lrm.queries.workload.label_columns import LabelColumns, spans_of
+from lrm.queries.workload.label_columns import Codes, LabelColumns, spans_of
 from lrm.queries.workload.labels import Labels
 from lrm.queries.workload.statements import Column
 
@@ -41,6 +41,8 @@ class AnswerTable:
         The guarantee and the confidence level, in a few words.
     groups
         The columns of groups, with what their labels are; those of text where nothing is stated.
+    statements
+        The names of the statements, and which of them each answer is of, where there are any.
     find
         Finds the labels and positions of the answers of a name, for a table of a whole batch;
         else they are those of the queries of this name.
@@ -61,6 +63,7 @@ class AnswerTable:
     numbers: Mapping[str, Floats]
     at: str = ""
     groups: Sequence[Column] = ()
+    statements: tuple[tuple[str, ...], Codes] | None = None
     find: Callable[[str], tuple[Labels, list[tuple[int, int]]]] | None = None
 
     def __post_init__(self) -> None:
@@ -81,13 +84,17 @@ class AnswerTable:
     @property
     def attributes(self) -> tuple[str, ...]:
         """The columns of groups: in the order of SELECT, where the answers come from SQL."""
-        return LabelColumns(self.labels, self.groups).attributes
+        return LabelColumns(self.labels.blocks, self.groups).attributes
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns: grouping attributes, ``query``, then the numbers."""
-        fixed = ("query", *self.numbers)
-        return (*group_titles(self.attributes, fixed), *fixed)
+        return (*group_titles(self.attributes, self._taken), "query", *self.numbers)
+
+    @property
+    def _taken(self) -> tuple[str, ...]:
+        """Names that a column of groups cannot have."""
+        return ("statement", "query", *self.numbers)
 
     def of(self, query: str) -> AnswerTable:
         """The answers of one query, in all of its groups.
@@ -100,7 +107,11 @@ class AnswerTable:
             name: np.concatenate([column[start:stop] for start, stop in ranges])
             for name, column in self.numbers.items()
         }
-        return AnswerTable(labels, numbers, self.at, self.groups)
+        statements = None
+        if self.statements is not None:
+            names, codes = self.statements
+            statements = names, np.concatenate([codes[start:stop] for start, stop in ranges])
+        return AnswerTable(labels, numbers, self.at, self.groups, statements)
 
     def facts(self) -> list[dict[str, Any]]:
         """One record per answer as values that JSON can hold: labels, then numbers.
@@ -117,35 +128,32 @@ class AnswerTable:
         """Return a ``pyarrow.Table``; a group that an answer does not have is null.
 
         Integers, numbers, booleans, dates and times are columns of these types; other labels are
-        dictionaries in their declared order.
+        dictionaries in their declared order. The first column is the ``statement`` of each answer.
         """
         import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who ask
 
         spans = next(spans_of(self.labels, [(0, len(self))]))
-        columns = LabelColumns(self.labels, self.groups)
-        groups = [columns.group(spans, name) for name in self.attributes]
-        queries = columns.queries(spans)
-        numbers = [pa.array(column) for column in self.numbers.values()]
-        return pa.table([*groups, queries, *numbers], names=list(self.columns))
+        columns = LabelColumns(self.labels.blocks, self.groups)
+        arrays = [columns.group(spans, name) for name in self.attributes]
+        arrays += [columns.queries(spans)]
+        arrays += [pa.array(column) for column in self.numbers.values()]
+        names = list(self.columns)
+        if self.statements is not None:
+            arrays.insert(0, statement_column(*self.statements))
+            names.insert(0, "statement")
+        return pa.table(arrays, names=names)
 
     def to_pandas(self) -> Any:
-        """Return a ``pandas.DataFrame``."""
-        _needed("pandas")
-        return self.to_arrow().to_pandas()
+        """Return a ``pandas.DataFrame``; integers and booleans are nullable."""
+        return arrow_to_pandas(self.to_arrow())
 
     def to_polars(self) -> Any:
         """Return a ``polars.DataFrame``."""
-        polars = _needed("polars")
-        table = self.to_arrow()
-        frame = polars.from_arrow(table)
-        ordered = {
-            name: polars.Enum(column.chunk(0).dictionary.to_pylist())
-            for name, column in zip(table.column_names, table.columns, strict=True)
-            if str(column.type).startswith("dictionary") and column.num_chunks
-        }
-        return frame.with_columns(
-            polars.col(name).cast(polars.String).cast(kind) for name, kind in ordered.items()
-        )
+        return arrow_to_polars(self.to_arrow())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The columns of `to_arrow`, for every library that reads Arrow."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def pivot(self, values: str = "answer") -> Any:
         """Return a wide ``pandas.DataFrame`` of one of the numbers.
@@ -163,18 +171,27 @@ class AnswerTable:
                 f"there are no numbers {values!r}; choose {', '.join(self.numbers)}"
             )
         frame = self.to_pandas()
-        groups = list(self.columns[: len(self.columns) - len(self.numbers) - 1])
+        groups = list(self.columns[: len(self.attributes)])
         if len(self.labels.query_names()) > 1 or not groups:
             return frame.pivot(index=groups or None, columns="query", values=values)
         if len(groups) == 1:
             return frame.set_index(groups)[[values]]
         return frame.pivot(index=groups[:-1], columns=groups[-1], values=values)
 
-    def plot(self) -> Any:
-        """Draw the answers with their intervals; returns a ``matplotlib.figure.Figure``."""
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the answers with their intervals.
+
+        Returns a drawing that a notebook shows. It has the ``figure`` and the ``axes`` of
+        Matplotlib, and ``save`` writes it to a ``.svg`` or ``.png`` file.
+
+        Parameters
+        ----------
+        ax
+            Axes of Matplotlib to draw on; new ones by default.
+        """
         from lrm.views import notebook  # noqa: PLC0415 - views come after the records they draw
 
-        return notebook.figure(self)
+        return notebook.drawing(self, ax)
 
     def rows(self, limit: int = SHOWN) -> list[list[str]]:
         """The first rows as text, numbers rounded to the digits that their error leaves."""
@@ -205,6 +222,37 @@ class AnswerTable:
         from lrm.views import notebook  # noqa: PLC0415 - views come after the records they draw
 
         return notebook.snippet(self)
+
+
+def statement_column(names: Sequence[str], codes: Codes) -> Any:
+    """The statement of each answer as an Arrow dictionary; null where it has none."""
+    import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who ask
+
+    places = pa.array(codes, pa.int32(), mask=codes < 0)
+    return pa.DictionaryArray.from_arrays(places, pa.array(names, pa.string()))
+
+
+def arrow_to_pandas(table: Any) -> Any:
+    """An Arrow table as a ``pandas.DataFrame`` whose integers and booleans are nullable."""
+    pandas = _needed("pandas")
+    import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who ask
+
+    nullable = {pa.int64(): pandas.Int64Dtype(), pa.bool_(): pandas.BooleanDtype()}
+    return table.to_pandas(types_mapper=nullable.get)
+
+
+def arrow_to_polars(table: Any) -> Any:
+    """An Arrow table as a ``polars.DataFrame``: ordered dictionaries are ``polars.Enum``."""
+    polars = _needed("polars")
+    frame = polars.from_arrow(table)
+    ordered = {
+        name: polars.Enum(column.chunk(0).dictionary.to_pylist())
+        for name, column in zip(table.column_names, table.columns, strict=True)
+        if str(column.type).startswith("dictionary") and column.num_chunks
+    }
+    return frame.with_columns(
+        polars.col(name).cast(polars.String).cast(kind) for name, kind in ordered.items()
+    )
 
 
 def _finite(value: float) -> float | None:

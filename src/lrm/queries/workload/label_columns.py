@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,100 +100,174 @@ def typed_values(labels: Sequence[str], kind: Kind) -> list[Any] | None:
         return None
 
 
+def date_pattern(column: Column) -> Literal["month", "day", "second"]:
+    """To what the labels of a column of dates or times are precise.
+
+    Times that are all midnight are days, and days that are all the first of a month are months.
+
+    >>> date_pattern(Column("m", "timestamp", ("2023-05-01 00:00:00", "2023-06-01 00:00:00")))
+    'month'
+    """
+    if column.kind == "month":
+        return "month"
+    values = typed_values(column.labels, column.kind) if column.kind == "timestamp" else None
+    known = [value for value in values or () if value is not None]
+    if any(value.time() != dt.time() for value in known):
+        return "second"
+    return "month" if len(known) > 1 and all(value.day == 1 for value in known) else "day"
+
+
+def file_texts(column: Column) -> list[str]:
+    """The labels of a column as text files hold them: dates as ISO 8601, to their precision.
+
+    >>> file_texts(Column("m", "timestamp", ("2023-05-01 00:00:00", "(null)")))
+    ['2023-05-01', '(null)']
+    """
+    if column.kind != "timestamp":
+        return list(column.labels)
+    digits = {"month": 7, "day": 10, "second": None}[date_pattern(column)]
+    values = typed_values(column.labels, column.kind)
+    if values is None:
+        return list(column.labels)
+    return [
+        label if value is None else label[:digits]
+        for label, value in zip(column.labels, values, strict=True)
+    ]
+
+
+def plain_values(column: Column) -> list[str | int | float | None]:
+    """The labels of a column as values of JSON: numbers, else texts; None for NULL of a type.
+
+    >>> plain_values(Column("m", "month", ("2023-05", "(null)")))
+    ['2023-05', None]
+    """
+    values = typed_values(column.labels, column.kind)
+    if values is None:
+        return list(column.labels)
+    texts = file_texts(column)
+    return [
+        value if value is None or type(value) in {int, float} else text
+        for value, text in zip(values, texts, strict=True)
+    ]
+
+
 def _arrow() -> Any:
     import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who write answers
 
     return pa
 
 
+def arrow_values(column: Column) -> Any:
+    """The labels of a column as an Arrow array: values of its type, else text; NULL is null.
+
+    >>> arrow_values(Column("age", "integer", ("0", "1", "(null)"))).to_pylist()
+    [0, 1, None]
+    """
+    pa = _arrow()
+    typed = typed_values(column.labels, column.kind)
+    if typed is None:
+        return pa.array(column.labels, pa.string())
+    return pa.array(typed, _arrow_type(column.kind))
+
+
+def arrow_column(values: Any, codes: Codes) -> Any:
+    """Labels by their places: values of their type, else an ordered dictionary of texts.
+
+    Null where a code is −1.
+    """
+    pa = _arrow()
+    places = pa.array(codes, pa.int32(), mask=codes < 0)
+    if not pa.types.is_string(values.type):
+        return values.take(places)
+    return pa.DictionaryArray.from_arrays(places, values, ordered=True)
+
+
 @dataclass(frozen=True, eq=False)
 class _Vocabulary:
-    """The labels of one column of groups.
+    """The labels of one column of groups."""
 
-    ``codes`` are those of the labels of each vocabulary of the blocks, by its id; ``values`` and
-    ``texts`` are Arrow arrays of one entry per code: typed values, else text, and spelt texts.
-    """
+    column: Column  # with every label of the answers: its own first, then others as they appear
+    codes: dict[int, Codes]  # of the labels of each vocabulary of the blocks, by its id
 
-    codes: dict[int, Codes]
-    values: Any
-    texts: Any
+    @cached_property
+    def values(self) -> Any:
+        """One entry per code: values of their type, else text."""
+        return arrow_values(self.column)
 
 
 @dataclass
 class LabelColumns:
     """Columns for spans of the labels of a batch."""
 
-    # All labels of the batch: a column has one type and one dictionary, whatever the span.
-    labels: Labels
+    # All labels that there are, by block: a column has one type and one dictionary, whatever
+    # the span.
+    blocks: Sequence[LabelBlock]
     # What the columns of groups are; those of text where nothing is stated.
     groups: Sequence[Column] = ()
     spell: Callable[[str], str] = str  # what is done to each text, such as quoting
     _vocabularies: dict[str, _Vocabulary] = field(default_factory=dict)
+    _texts: dict[str, Any] = field(default_factory=dict)
     _pairs: dict[tuple[str, int], Any] = field(default_factory=dict)
 
     @property
     def attributes(self) -> tuple[str, ...]:
         """The columns of groups: in the order of SELECT, where the answers come from SQL."""
-        known = self.labels.attributes
+        known = dict.fromkeys(name for block in self.blocks for name in block.attributes)
         stated = (group.name for group in self.groups if group.name in known)
         return tuple(dict.fromkeys([*stated, *known]))
+
+    def column(self, attribute: str) -> Column:
+        """A column of groups with every label of the answers."""
+        return self._vocabulary(attribute).column
 
     def _vocabulary(self, attribute: str) -> _Vocabulary:
         if attribute in self._vocabularies:
             return self._vocabularies[attribute]
-        pa = _arrow()
         known = {group.name: group for group in self.groups}
         column = known.get(attribute, Column(attribute))
         axes = {
             id(labels): labels
-            for block in self.labels.blocks
+            for block in self.blocks
             for name, labels in block.axes
             if name == attribute
         }
         every = dict.fromkeys(label for labels in axes.values() for label in labels)
-        order = dict.fromkeys(label for label in column.labels if label in every) | every
+        order = dict.fromkeys(column.labels) | every
         places = {label: code for code, label in enumerate(order)}
         codes = {
             key: np.array([places[label] for label in labels], dtype=np.int32)
             for key, labels in axes.items()
         }
-        typed = typed_values(list(order), column.kind)
-        values = (
-            pa.array(list(order), pa.string())
-            if typed is None
-            else pa.array(typed, _arrow_type(column.kind))
-        )
-        texts = pa.array([self.spell(label) for label in order], pa.string())
-        self._vocabularies[attribute] = _Vocabulary(codes, values, texts)
+        self._vocabularies[attribute] = _Vocabulary(replace(column, labels=tuple(order)), codes)
         return self._vocabularies[attribute]
 
-    def _codes(self, spans: Sequence[Span], attribute: str) -> Any:
-        """The code of each answer's label; null where it is not grouped by the attribute."""
-        pa = _arrow()
+    def codes(self, spans: Sequence[Span], attribute: str) -> Codes:
+        """The place of each answer's label; −1 where it is not grouped by the attribute."""
         codes = self._vocabulary(attribute).codes
-        parts = []
+        parts = [np.empty(0, dtype=np.int32)]
         for span in spans:
             if attribute in span.block.attributes:
                 axis = span.block.attributes.index(attribute)
-                parts.append(pa.array(codes[id(span.block.axes[axis][1])][span.places(axis)]))
+                parts.append(codes[id(span.block.axes[axis][1])][span.places(axis)])
             else:
-                parts.append(pa.nulls(len(span), pa.int32()))
-        return pa.chunked_array(parts, pa.int32()).combine_chunks()
+                parts.append(np.full(len(span), -1, dtype=np.int32))
+        return np.concatenate(parts)
 
     def group(self, spans: Sequence[Span], attribute: str) -> Any:
         """The labels of one attribute as values of their type, else as an ordered dictionary.
 
         Null where an answer is not grouped by it.
         """
-        pa = _arrow()
-        values, codes = self._vocabulary(attribute).values, self._codes(spans, attribute)
-        if not pa.types.is_string(values.type):
-            return values.take(codes)
-        return pa.DictionaryArray.from_arrays(codes, values, ordered=True)
+        return arrow_column(self._vocabulary(attribute).values, self.codes(spans, attribute))
 
     def group_texts(self, spans: Sequence[Span], attribute: str) -> Any:
         """The labels of one attribute as text, spelt; null where there is none."""
-        return self._vocabulary(attribute).texts.take(self._codes(spans, attribute))
+        pa = _arrow()
+        if attribute not in self._texts:
+            labels = file_texts(self.column(attribute))
+            self._texts[attribute] = pa.array([self.spell(label) for label in labels], pa.string())
+        codes = self.codes(spans, attribute)
+        return self._texts[attribute].take(pa.array(codes, mask=codes < 0))
 
     def queries(self, spans: Sequence[Span]) -> Any:
         """The name of each answer's query, without its group, as a dictionary."""

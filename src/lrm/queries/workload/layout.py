@@ -1,62 +1,21 @@
-"""Where the answers of a statement stand in its table: rows of groups, one column per answer."""
+"""Finds statements and answers of a batch, and lays a statement out as a table."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
 from lrm.queries.workload.answer_table import find_query, listed_names
 from lrm.queries.workload.core import Workload
-from lrm.queries.workload.label_blocks import Group
-from lrm.queries.workload.label_columns import Span, spans_of
+from lrm.queries.workload.frames import AnswerFrame
+from lrm.queries.workload.frames import Codes as Positions
+from lrm.queries.workload.label_columns import Codes, LabelColumns, Span, spans_of
 from lrm.queries.workload.labels import Labels
 from lrm.queries.workload.statements import Column, Statement
-
-Codes = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """The table of one statement."""
-
-    statement: Statement
-    columns: tuple[Column, ...]  # its columns of groups, each with all of its labels
-    # The answers that are columns of the table, then those that are only sorted by.
-    names: tuple[str, ...]
-    # For each row, the label of each column; −1 where the row is not grouped by it, as in a total.
-    codes: Codes
-    # For each row, where each answer stands among those that the batch shows; −1 where there is
-    # none.
-    positions: Codes
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    @property
-    def answers(self) -> tuple[str, ...]:
-        """The names of the columns of answers."""
-        return self.names[: len(self.statement.answers) or 1]
-
-    def taken(self, rows: Sequence[int] | Codes) -> Layout:
-        """Some of the rows, in the order given."""
-        row_numbers = np.asarray(rows, dtype=np.int64)
-        return replace(self, codes=self.codes[row_numbers], positions=self.positions[row_numbers])
-
-    def groups(self) -> list[Group]:
-        """The group of each row, as labels have it."""
-        return [
-            tuple(
-                (column.name, column.labels[code])
-                for column, code in zip(self.columns, row, strict=True)
-                if code >= 0
-            )
-            for row in self.codes.tolist()
-        ]
 
 
 def find_answers(batch: Workload, name: str) -> tuple[Labels, list[tuple[int, int]]]:
@@ -160,7 +119,7 @@ def _linear_spans(batch: Workload, start: int, stop: int) -> list[Span]:
     return next(spans_of(batch.labels, [(start, stop)])) if start < stop else []
 
 
-def layout_of(batch: Workload, statement: Statement, most: int | None = None) -> Layout:
+def layout_of(batch: Workload, statement: Statement, most: int | None = None) -> AnswerFrame:
     """Lay out a statement, or the first ``most`` of its answers where it has more."""
     if not statement.answers:
         return _list_layout(batch, statement, most)
@@ -176,24 +135,37 @@ def layout_of(batch: Workload, statement: Statement, most: int | None = None) ->
         spans.append(Span(derived_answer.label, 0, derived_answer.label.count))
         places.append(before)
         before += derived_answer.label.count
-    return _joined(statement, spans, places[-len(spans) :] if spans else [])
+    return _joined(batch, statement, spans, places[-len(spans) :] if spans else [])
 
 
 def statement_labels(batch: Workload, statement: Statement) -> tuple[Labels, list[tuple[int, int]]]:
     """The labels of a statement's answers, and the ranges of their positions among those shown."""
-    start, stop = (_shown_place(batch, row) for row in statement.rows)
-    first = _derived_place(batch, statement)
-    derived_count = sum(piece.label.count for piece in batch.derived[slice(*statement.derived)])
-    ranges = [
-        piece for piece in ((start, stop), (first, first + derived_count)) if piece[0] < piece[1]
-    ]
+    ranges = _shown_ranges(batch, statement)
     spans = [span for part in spans_of(batch.shown, ranges) for span in part]
     return Labels(span.block for span in spans), ranges
 
 
+def _shown_ranges(batch: Workload, statement: Statement) -> list[tuple[int, int]]:
+    """The positions of a statement's answers among those shown: linear ones, then derived ones."""
+    start, stop = (_shown_place(batch, row) for row in statement.rows)
+    first = _derived_place(batch, statement)
+    derived_count = sum(piece.label.count for piece in batch.derived[slice(*statement.derived)])
+    ranges = ((start, stop), (first, first + derived_count))
+    return [piece for piece in ranges if piece[0] < piece[1]]
+
+
 def _shown_place(batch: Workload, row: int) -> int:
     """How many answers are shown before a linear query."""
-    return sum(min(stop, row) - start for start, stop in batch.labels.shown_ranges() if start < row)
+    return int(_shown_places(batch, np.array([row]))[0])
+
+
+def _shown_places(batch: Workload, rows: Positions) -> Positions:
+    """How many answers are shown before each of some linear queries."""
+    shown = np.array([(0, 0), *batch.labels.shown_ranges()], dtype=np.int64)
+    before = np.cumsum([0, *(shown[:, 1] - shown[:, 0])])
+    part = np.searchsorted(shown[:, 0], rows, side="right") - 1
+    places: Positions = before[part] + np.minimum(rows, shown[part, 1]) - shown[part, 0]
+    return places
 
 
 def _derived_place(batch: Workload, statement: Statement) -> int:
@@ -202,36 +174,68 @@ def _derived_place(batch: Workload, statement: Statement) -> int:
     return _shown_place(batch, batch.shape[0]) + sum(answer.label.count for answer in earlier)
 
 
-def _list_layout(batch: Workload, statement: Statement, most: int | None) -> Layout:
+@dataclass(frozen=True, eq=False)
+class StatementIndex:
+    """Which statement each shown answer of a batch is of."""
+
+    names: tuple[str, ...]  # of all statements
+    edges: Positions  # positions where the answers of another statement begin, ascending
+    owners: Codes  # the statement before the first edge, and from each edge on; −1 for none
+
+    @classmethod
+    def of(cls, batch: Workload) -> StatementIndex:
+        """Index the statements of a batch; of too many tables, those that are not listed have none.
+
+        >>> import lrm
+        >>> index = StatementIndex.of(lrm.Workload([[1, 1], [1, 0]]))
+        >>> index.names, index.codes(0, 2).tolist()
+        (('q1',), [0, 0])
+        """
+        tables = batch.tables
+        linear = np.array([table.rows for table in tables], dtype=np.int64).reshape(-1, 2)
+        derived = np.array([table.derived for table in tables], dtype=np.int64).reshape(-1, 2)
+        sizes = [answer.label.count for answer in batch.derived]
+        ends = _shown_place(batch, batch.shape[0]) + np.cumsum([0, *sizes])
+        ranges = np.concatenate([_shown_places(batch, linear), ends[derived]])
+        known = ranges[:, 0] < ranges[:, 1]
+        owner = np.tile(np.arange(len(tables)), 2)[known]
+        edges = ranges[known].T.reshape(-1)
+        owners = np.concatenate([owner, np.full(len(owner), -1)])
+        order = np.lexsort((owners, edges))  # where one range ends and another begins: that one
+        after = np.array([-1, *owners[order]], dtype=np.int32)
+        return cls(tuple(table.name for table in tables), edges[order], after)
+
+    def codes(self, start: int, stop: int) -> Codes:
+        """The statements of the shown answers ``start:stop``, by their place among `names`."""
+        return self.owners[np.searchsorted(self.edges, np.arange(start, stop), side="right")]
+
+
+def _list_layout(batch: Workload, statement: Statement, most: int | None) -> AnswerFrame:
     start, stop = statement.rows
     stop = stop if most is None else min(stop, start + most)
     names = tuple(label.name for label in batch.labels[start:stop])
     rows = np.arange(len(names), dtype=np.int64)[:, None]
     place = _shown_place(batch, start)
-    return Layout(statement, (Column("query", labels=names),), ("answer",), rows, rows + place)
+    columns = (Column("query", labels=names),)
+    return AnswerFrame(statement, columns, ("answer",), rows, rows + place, domain=batch.domain)
 
 
-def _joined(statement: Statement, spans: Sequence[Span], places: Sequence[int]) -> Layout:
-    columns = [_labelled(column, spans) for column in statement.columns]
-    known = [{label: code for code, label in enumerate(labelled.labels)} for labelled in columns]
+def _joined(
+    batch: Workload, statement: Statement, spans: Sequence[Span], places: Sequence[int]
+) -> AnswerFrame:
+    coder = LabelColumns([span.block for span in spans], statement.columns)
+    columns = tuple(coder.column(column.name) for column in statement.columns)
     names = {name: place for place, name in enumerate(statement.answers)}
-    codes, answers, positions = [], [], []
+    answers, positions = [], []
     for span, place in zip(spans, places, strict=True):
-        block = span.block
-        span_codes = np.full((len(span), len(columns)), -1, dtype=np.int64)
-        for number, column in enumerate(columns):
-            if column.name in block.attributes:
-                axis = block.attributes.index(column.name)
-                labels = block.axes[axis][1]
-                span_codes[:, number] = np.array([known[number][labelled] for labelled in labels])[
-                    span.places(axis)
-                ]
-        codes.append(span_codes)
-        answers.append(np.full(len(span), names.setdefault(block.query, len(names))))
+        answers.append(np.full(len(span), names.setdefault(span.block.query, len(names))))
         positions.append(np.arange(place, place + len(span)))
-    every = np.concatenate(codes)
+    count = sum(map(len, spans))
+    every = np.empty((count, len(columns)), dtype=np.int64)
+    for number, column in enumerate(columns):
+        every[:, number] = coder.codes(spans, column.name)
     # A total comes after the groups that it adds up.
-    last = np.where(every < 0, [len(labelled.labels) for labelled in columns], every)
+    last = np.where(every < 0, [len(column.labels) for column in columns], every)
     order = np.lexsort([np.zeros(len(last)), *last.T[::-1]])  # a fifth of the time of np.unique
     first = np.any(np.diff(last[order], axis=0, prepend=-1) != 0, axis=1)
     first[:1] = True  # of a table without columns of groups
@@ -239,18 +243,5 @@ def _joined(statement: Statement, spans: Sequence[Span], places: Sequence[int]) 
     inverse[order] = np.cumsum(first) - 1
     table_positions = np.full((len(rows), len(names)), -1, dtype=np.int64)
     table_positions[inverse, np.concatenate(answers)] = np.concatenate(positions)
-    rows[rows == [len(labelled.labels) for labelled in columns]] = -1
-    return Layout(statement, tuple(columns), tuple(names), rows, table_positions)
-
-
-def _labelled(column: Column, spans: Sequence[Span]) -> Column:
-    """The column with every label of its answers: its own first, then others as they appear."""
-    labels = dict.fromkeys(column.labels)
-    seen: set[int] = set()
-    for span in spans:
-        if column.name in span.block.attributes:
-            axis = span.block.axes[span.block.attributes.index(column.name)][1]
-            if id(axis) not in seen:
-                seen.add(id(axis))
-                labels |= dict.fromkeys(axis)
-    return replace(column, labels=tuple(labels))
+    rows[rows == [len(column.labels) for column in columns]] = -1
+    return AnswerFrame(statement, columns, tuple(names), rows, table_positions, domain=batch.domain)

@@ -1,0 +1,25 @@
+"""Answers as Markdown: what the page of a release says, or the table of a statement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lrm.files.writing import write_text
+from lrm.views.answers import StatementTable
+from lrm.views.blocks import Document, Prose
+from lrm.views.markdown import to_markdown
+from lrm.views.outputs.export import Export
+from lrm.views.release_page import release_document
+
+
+def write(export: Export, path: Path) -> None:
+    """Write a Markdown file, whole or not at all."""
+    if export.statement is None:
+        document = release_document(export.release, export.confidence, processed=export.processed)
+        write_text(path, to_markdown(document))
+        return
+    for frame in export.frames():
+        table = StatementTable(frame, frame.count, len(frame)).table()
+        caveats = tuple(entry.sentence for entry in frame.caveats if entry.kind != "display")
+        blocks = (table, Prose((f"{frame.stated['guarantee']}.",)), Prose(caveats, "list"))
+        write_text(path, to_markdown(Document(frame.title, blocks)))

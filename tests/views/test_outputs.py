@@ -1,0 +1,106 @@
+"""Every format of `OUTPUTS` writes all releases; nothing is replaced unless that is asked for."""
+
+import csv
+import io
+import json
+import math
+import re
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from lrm.cli import main
+from lrm.errors import UsageError
+from lrm.views.outputs import OUTPUTS
+from stored_releases import CASES, FOLDER, stored
+
+
+def show(*arguments):
+    return CliRunner().invoke(main, ["show", *map(str, arguments)])
+
+
+@pytest.mark.parametrize("ending", OUTPUTS)
+def test_every_format_writes_every_release(tmp_path, ending):
+    for name in CASES:
+        stored(name).write(tmp_path / f"{name}{ending}")
+        assert (tmp_path / f"{name}{ending}").stat().st_size
+
+
+@pytest.mark.parametrize("ending", OUTPUTS)
+def test_every_format_writes_one_statement(tmp_path, ending):
+    release = stored("several-answers")
+    release.write(tmp_path / f"table{ending}", statement="n")
+    assert (tmp_path / f"table{ending}").stat().st_size
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_statement_has_the_same_rows_in_every_format(tmp_path, name):
+    release = stored(name)
+    for number, frame in enumerate(release.frames(), start=1):
+        for ending in (".csv", ".json", ".parquet"):
+            release.write(tmp_path / f"{number}{ending}", statement=str(number))
+        text = (tmp_path / f"{number}.csv").read_text(encoding="utf-8")
+        header, *lines = csv.reader(io.StringIO(text, newline=""))
+        facts = json.loads((tmp_path / f"{number}.json").read_text(encoding="utf-8"))
+        table = pq.read_table(tmp_path / f"{number}.parquet")
+        assert header == facts["columns"] == table.column_names == frame.header
+        groups = len(frame.columns)
+        for line, row, values in zip(lines, facts["rows"], frame.plain_rows(), strict=True):
+            assert [value if value is None else str(value) for value in row] == [
+                value if value is None else str(value) for value in values
+            ]
+            numbers = [None if cell == "" else float(cell) for cell in line[groups:]]
+            assert numbers == values[groups:]
+        for place, column in enumerate(table.columns[groups:], start=groups):
+            assert [None if math.isnan(value) else value for value in column.to_pylist()] == [
+                row[place] for row in frame.plain_rows()
+            ]
+
+
+def test_months_and_days_are_written_without_a_time(tmp_path):
+    for name in CASES:
+        stored(name).write(tmp_path / name)
+        for path in (tmp_path / name).iterdir():
+            rows = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"), newline=""))
+            for row in rows:
+                row.pop("name", None)  # the identity of an answer, which is that of its label
+                assert "00:00:00" not in " ".join(row.values())
+    months = (tmp_path / "truncated-months" / "n.csv").read_text(encoding="utf-8")
+    assert re.findall(r"^\d{4}-\d\d,", months, re.MULTILINE)[0] == "1997-01,"
+
+
+def test_an_unknown_ending_lists_those_that_are_known(tmp_path):
+    with pytest.raises(UsageError, match=r"ending in \.csv, \.parquet, .* or \.html"):
+        stored("bins").write(tmp_path / "answers.docx")
+    result = show(FOLDER / "bins.lrm", "-o", tmp_path / "answers.docx")
+    assert result.exit_code == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_are_replaced_with_force_alone(tmp_path):
+    release = FOLDER / "bins.lrm"
+    for target in ("answers.csv", "tables", "answers.md"):
+        path = tmp_path / target
+        assert show(release, "-o", path).exit_code == 0
+        refused = show(release, "-o", path)
+        assert refused.exit_code == 2
+        assert "exists already" in refused.output
+        assert show(release, "-o", path, "--force").exit_code == 0
+
+
+def test_former_options_write_what_output_writes(tmp_path):
+    release = FOLDER / "rates.lrm"
+    pairs = {"--csv": "csv", "--export": "json", "--xlsx": "xlsx"}
+    for option, ending in pairs.items():
+        old, new = tmp_path / f"old.{ending}", tmp_path / f"new.{ending}"
+        assert show(release, option, old, "-o", new).exit_code == 0
+        if ending != "xlsx":
+            assert old.read_bytes() == new.read_bytes()
+
+
+def test_markdown_has_the_words_of_labels_and_no_marks_of_their_own(tmp_path):
+    stored("awkward-names").write(tmp_path / "answers.md")
+    text = (tmp_path / "answers.md").read_text(encoding="utf-8")
+    assert "| =north" in text
+    assert text.startswith("# ")
