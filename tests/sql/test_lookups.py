@@ -16,6 +16,7 @@ from lrm.errors import DomainError, FileFormatError, SqlError, UsageError, Workl
 from lrm.queries.builders import marginals
 from lrm.queries.files import parse_batch
 from lrm.queries.sql import sql
+from lrm.queries.workload.layout import layout_of
 from sql_answers import Table
 
 AIRLINES = Lookup(
@@ -257,3 +258,54 @@ def test_a_group_that_a_join_leaves_empty_is_not_there():
         "SELECT name, COUNT(*) AS n FROM flights JOIN airlines ON carrier = code GROUP BY 1", DOMAIN
     )
     assert batch.names == ("n[name=United]", "n[name=American]")
+
+
+DISTRICTS = Domain(
+    [Categories("district", ["d1", "d2", "d3", "d4"]), Integers("hour", 0, 2)],
+    "rides",
+    lookups=[
+        Lookup("districts", "district", ["borough"], [["d1", "S"], ["d2", "N"], ["d3", "S"]]),
+    ],
+)
+
+
+@pytest.mark.parametrize("join", ["JOIN", "LEFT JOIN"])
+@pytest.mark.parametrize(
+    "groups",
+    [
+        "CUBE (d.borough, r.district)",
+        "CUBE (d.borough, area)",
+        "ROLLUP (d.borough, r.district)",
+        "GROUPING SETS ((d.borough, r.district), (area), ())",
+    ],
+)
+def test_grouping_sets_of_a_lookup_and_its_renamed_key_are_those_of_duckdb(join, groups):
+    """Labels of the key were split over two columns, and rows vanished."""
+    text = (
+        "SELECT d.borough, r.district AS area, COUNT(*) AS n, SUM(hour) AS s FROM rides AS r "
+        f"{join} districts AS d ON r.district = d.district GROUP BY {groups}"
+    )
+    cells = [(d, h) for d in range(4) for h in range(3) for _ in range(3 * d + h + 1)]
+    db = duckdb.connect()
+    db.execute("CREATE TABLE rides AS SELECT 'd1' AS district, 0 AS hour WITH NO DATA")
+    db.executemany("INSERT INTO rides VALUES (?, ?)", [(f"d{d + 1}", h) for d, h in cells])
+    db.execute("CREATE TABLE districts (district TEXT, borough TEXT)")
+    db.execute("INSERT INTO districts VALUES ('d1', 'S'), ('d2', 'N'), ('d3', 'S')")
+    # DuckDB writes NULL for a total and for a district without a borough.
+    marked = text.replace("d.borough, r.district AS area,", f"{MARKED} AS b, {AREA} AS a,", 1)
+    marked = marked.replace("area)", "r.district)")
+    expected = sorted(db.execute(marked).fetchall(), key=str)
+    batch = sql(text, DISTRICTS)
+    (table,) = batch.tables
+    assert [column.name for column in table.columns] == ["borough", "area"]
+    layout = layout_of(batch, table)
+    answers = Table(db, DISTRICTS, cells).answers(batch)
+    rows = [
+        (dict(group).get("borough", "total"), dict(group).get("area", "total"), *answers[places])
+        for group, places in zip(layout.groups(), layout.positions, strict=True)
+    ]
+    assert sorted(rows, key=str) == expected
+
+
+MARKED = "CASE WHEN GROUPING(d.borough) = 1 THEN 'total' ELSE coalesce(d.borough, '(null)') END"
+AREA = "CASE WHEN GROUPING(r.district) = 1 THEN 'total' ELSE r.district END"

@@ -84,3 +84,10 @@ def test_the_command_says_how_many_rows_there_are(tmp_path):
     done = CliRunner().invoke(main, ["show", str(file), "--limit", "5"])
     assert done.exit_code == 0, done.output
     assert "the first 5 of 60 rows" in done.output
+
+
+def test_the_line_of_totals_is_the_last_of_a_cross_tab():
+    """Groups that the first label does not have came after it."""
+    text = "SELECT least(zone, 'c') AS k, zone, COUNT(*) AS n FROM t GROUP BY CUBE (k, zone)"
+    (table,) = statement_tables(_release(text))
+    assert [line[0].text for line in table.table().rows] == ["a", "b", "c", "d", "total"]

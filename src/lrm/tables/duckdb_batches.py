@@ -69,6 +69,7 @@ def _count_by_person(db: DuckDBPyConnection, rows: DuckDbRows, worded: str, tall
 
 def _worded(reader: Any, rows: DuckDbRows) -> Iterator[tuple[Words, Any]]:
     """Yield the words of counted rows, batch by batch, with their persons."""
+    pa = load_engine("pyarrow")
     placers: list[dict[int, _Placer]] = [
         {
             place: _Placer(rows.axes[place], stride)
@@ -87,7 +88,7 @@ def _worded(reader: Any, rows: DuckDbRows) -> Iterator[tuple[Words, Any]]:
                 word = word + placer.terms(batch[f"x{place}"], missing)
             words.append(word)
             counted &= word >= 0
-        person = None if rows.person is None else batch["person"].filter(counted)
+        person = None if rows.person is None else batch["person"].filter(pa.array(counted))
         yield words if counted.all() else [word[counted] for word in words], person
 
 

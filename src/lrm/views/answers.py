@@ -79,13 +79,25 @@ def _whole_lines(frame: AnswerFrame, most: int, columns: int) -> tuple[Codes, in
     if across is None:
         line = np.arange(len(frame))
     else:
-        others = np.delete(codes, across, axis=1)
-        _, first, line = np.unique(others, axis=0, return_index=True, return_inverse=True)
-        line = np.argsort(np.argsort(first))[line.reshape(-1)]  # in the order of appearance
+        line = _line_of_each(codes, across)
     lines = int(line.max(initial=-1)) + 1
     sizes = np.bincount(line, (frame.positions[:, : len(frame.answers)] >= 0).sum(axis=1), lines)
     kept = max(1, int((np.cumsum(sizes) <= most).sum()))
     return np.flatnonzero(line < kept), lines
+
+
+def _line_of_each(codes: Codes, across: int) -> Codes:
+    """The number of the line of a cross-tab in which each row stands.
+
+    Lines are in the order of their labels with totals last, as the rows are; if ORDER BY has put
+    the rows in another order, in the order of their appearance.
+    """
+    last = np.where(codes < 0, np.iinfo(np.int64).max, codes)
+    sorted_rows = np.array_equal(np.lexsort(last.T[::-1]), np.arange(len(last)))
+    others = np.delete(last, across, axis=1)
+    _, first, line = np.unique(others, axis=0, return_index=True, return_inverse=True)
+    line = line.reshape(-1)
+    return line if sorted_rows else np.argsort(np.argsort(first))[line]
 
 
 def reader_view(frame: AnswerFrame) -> tuple[tuple[Column, ...], Codes]:
@@ -284,9 +296,11 @@ class StatementTable:
     def rows_by(self, across: int) -> dict[tuple[int, ...], dict[int, int]]:
         """For the labels of all other columns: the row of each label of one column."""
         rows: dict[tuple[int, ...], dict[int, int]] = {}
-        for row, codes in enumerate(self.view[1].tolist()):
-            code = codes.pop(across)
-            rows.setdefault(tuple(codes), {})[code] = row
+        codes = self.view[1]
+        for row in np.argsort(_line_of_each(codes, across), kind="stable").tolist():
+            labels = codes[row].tolist()
+            code = labels.pop(across)
+            rows.setdefault(tuple(labels), {})[code] = row
         return rows
 
     def across(self, most: int) -> int | None:
