@@ -370,3 +370,32 @@ def test_what_determines_an_amount_is_not_met_below_it(domain):
     for entry in met.tolerances:
         missed = entry.ratio(plan.workload, accuracy, 0.95) > 1
         assert missed == (entry in met.determining)
+
+
+@pytest.mark.parametrize("noise", ["pure", "laplace", "gaussian"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        (
+            "-- within: 1000\nSELECT COUNT(*) AS n FROM visits WHERE ward = 'a';\n"
+            "-- within: 1\nSELECT SUM(month) AS s FROM visits WHERE month <= 9"
+        ),
+        (
+            "-- within: 1\nSELECT month, SUM(month) AS s FROM visits WHERE ward = 'a' "
+            "GROUP BY month;\n"
+            "-- within: 200\nSELECT COUNT(*) AS n FROM visits WHERE month <= 2"
+        ),
+        (
+            "-- within n: 20\nSELECT COUNT(*) AS n FROM visits;\n"
+            "-- within n: 20\nSELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
+        ),
+    ],
+)
+def test_a_quick_plan_for_tolerances_needs_no_more_than_plain_noise(domain, text, noise):
+    """Real noise of a sum of months has steps of 1/12: it took ten times the amount."""
+    batch = lrm.sql(text, domain)
+    plans = [lrm.plan(batch, meet=0.95, effort="quick", noise=noise)]
+    plain = "gaussian" if noise == "gaussian" else "laplace"
+    plans += [lrm.plan(batch, name, noise=plain) for name in ("noise-on-data", "noise-on-results")]
+    least, *others = (next(iter(plan.meets(0.95).privacy.amounts.values())) for plan in plans)
+    assert float(least) <= min(map(float, others)) * 1.0001

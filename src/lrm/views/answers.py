@@ -76,10 +76,7 @@ def _whole_lines(frame: AnswerFrame, most: int, columns: int) -> tuple[Codes, in
     """
     view, codes = reader_view(frame)
     across = side_by_side(frame, view, codes, columns)
-    if across is None:
-        line = np.arange(len(frame))
-    else:
-        line = _line_of_each(codes, across)
+    line = np.arange(len(frame)) if across is None else _line_of_each(codes, across)
     lines = int(line.max(initial=-1)) + 1
     sizes = np.bincount(line, (frame.positions[:, : len(frame.answers)] >= 0).sum(axis=1), lines)
     kept = max(1, int((np.cumsum(sizes) <= most).sum()))

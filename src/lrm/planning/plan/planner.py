@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from importlib.metadata import version
 from typing import Any, Literal, get_args
@@ -12,7 +13,13 @@ from threadpoolctl import threadpool_limits
 
 from lrm.clock import UNLIMITED, Clock, OnStep, Timings
 from lrm.domain import Domain
-from lrm.errors import BudgetError, ConvergenceError, CountsError, UsageError
+from lrm.errors import (
+    BudgetError,
+    ConvergenceError,
+    CountsError,
+    UsageError,
+    WorkloadError,
+)
 from lrm.planning.design.measured import Measured
 from lrm.planning.design.reconstruction import Reconstruction
 from lrm.planning.plan.core import Plan
@@ -48,6 +55,9 @@ DIVIDED_MAX_RECORDS = (1 << 26, 1 << 22, 1 << 18)
 
 A larger table is counted exactly too, in slower arithmetic, and measurements beyond 62 bits are
 clamped."""
+
+PLAIN, MOST_PLAIN_ENTRIES = ("noise-on-data", "noise-on-results"), 1 << 20
+"""Mechanisms that plans for tolerances are compared with, and weights of a batch up to which."""
 
 AFTER_STOP = 0.1
 """Seconds that the certificate may still take after Ctrl-C has ended the search."""
@@ -166,6 +176,9 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
             effort = options.get("effort", "normal")
             for other in problems:
                 made = _shaped(other, made, search, effort, max_records, goals) or made
+        if goals is not None and goals.confidence is not None and made.exact:
+            for name in PLAIN:
+                made = _plain(name, problem, made, search, max_records, goals) or made
     if interruption.received:
         raise PlanInterrupted(made)
     return made
@@ -249,6 +262,39 @@ def _shaped(  # noqa: PLR0913, PLR0917 - what it is compared with
         for plan in (made, before)
     ]
     return made if scores[0] < scores[1] else None
+
+
+def _plain(  # noqa: PLR0913, PLR0917 - what it is compared with
+    name: str,
+    problem: Problem,
+    before: Plan,
+    search: Search,
+    max_records: int | None,
+    goals: Goals,
+) -> Plan | None:
+    """The plan with plain noise, if it meets tolerances at a smaller amount than another plan.
+
+    Noise on small integers is almost always 0 from some amount on, which squared errors of real
+    noise, by which strategies are searched for, do not show.
+    """
+    assert goals.confidence is not None  # noqa: S101 - the caller looked
+    if problem.workload.queries.entry_count > MOST_PLAIN_ENTRIES:
+        return None
+    try:
+        choice = replace(build_strategy(name, problem, search, {}), mechanism="best")
+        bounds = before.least_error, before.spectrum
+        made = plan_of(
+            problem,
+            choice,
+            noise=search.noise,
+            max_records=max_records,
+            bounds=bounds if before.workload is problem.workload else None,
+            goals=goals,
+        )
+    except (WorkloadError, ConvergenceError, CountsError):
+        return None
+    amounts = [_least_amount(plan, goals.confidence) for plan in (made, before)]
+    return made if amounts[0] < amounts[1] else None
 
 
 def _least_amount(plan: Plan, confidence: float) -> Fraction:
