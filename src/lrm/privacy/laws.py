@@ -101,6 +101,13 @@ class NoiseLaw:
         often = weights if counts is None else weights * counts[:, None]
         return np.asarray(np.matmul(often, weights.transpose(0, 2, 1)) * self.variance)
 
+    def same_law(self, rows: Floats) -> Floats:
+        """Rows of weights, each replaced by one whose sum of the noise has the same law.
+
+        Rows that only differ in what the law does not depend on become equal.
+        """
+        return np.sort(np.abs(rows), axis=1)
+
     @property
     def deviation(self) -> float:
         """Standard deviation."""
@@ -182,6 +189,13 @@ class LatticeLaw(NoiseLaw):
         if self.independent:
             return super().covariance(weights, counts)
         return np.asarray(np.matmul(weights * self.variances, weights.transpose(0, 2, 1)))
+
+    def same_law(self, rows: Floats) -> Floats:
+        sizes = np.abs(rows)
+        for step in set(self.steps):  # measurements of one step have noise of one law
+            alike = np.array(self.steps) == step
+            sizes[:, alike] = np.sort(sizes[:, alike], axis=1)
+        return sizes
 
 
 def on_lattices(law: NoiseLaw, divisors: Integers) -> NoiseLaw:

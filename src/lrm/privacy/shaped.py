@@ -127,6 +127,9 @@ class ShapedLaw(NoiseLaw):
             np.matmul(np.matmul(weights, self._covariance), weights.transpose(0, 2, 1))
         )
 
+    def same_law(self, rows: Floats) -> Floats:
+        return self.body.same_law(rows)
+
     def half_widths(self, weights: Floats, confidence: float) -> Floats:
         """For each row b an h with ``P(|b·noise| ≤ h) ≥ confidence``.
 

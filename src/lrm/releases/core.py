@@ -456,7 +456,7 @@ class Release:
 
     def shown_blocks(self) -> Iterator[tuple[int, int]]:
         """Yield ``(start, stop)`` of blocks of shown answers that are small enough to hold."""
-        ranges = self.plan.reconstruction_map.row_ranges()
+        ranges = self.plan.reconstruction_map.answer_ranges()
         workload = self.plan.workload
         if not workload.derived:
             yield from ranges

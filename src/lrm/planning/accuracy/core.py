@@ -32,6 +32,9 @@ from lrm.queries.maps.linear import Floats
 DIGITS = 6
 """An amount found for a wanted error is rounded up to this number of digits."""
 
+MOST_HELD, HELD_CONFIDENCES = 1 << 22, 4
+"""Answers whose half-widths are kept (32 MB), for this many confidences at a time."""
+
 
 def privacy_of(
     noise: Noise,
@@ -138,12 +141,33 @@ class Accuracy:
         The noise of an answer is within it with at least the probability ``confidence``.
         """
         if rows is None:
-            return self._half_widths([(0, self.reconstruction.shape[0])], confidence)
+            return self.half_widths_of(0, self.reconstruction.shape[0], confidence)
         return self._half_widths(((row, row + 1) for row in rows), confidence)
 
     def half_widths_of(self, start: int, stop: int, confidence: float = 0.95) -> Floats:
-        """Half-widths of the answers ``start:stop``."""
-        return self._half_widths([(start, stop)], confidence)
+        """Half-widths of the answers ``start:stop``, which are kept for the next caller."""
+        if self.reconstruction.shape[0] > MOST_HELD:
+            return self._half_widths([(start, stop)], confidence)
+        held = self._held_widths
+        if confidence not in held:
+            if len(held) >= HELD_CONFIDENCES:
+                held.clear()
+            held[confidence] = np.full(self.reconstruction.shape[0], math.nan)
+        widths = held[confidence][start:stop]
+        missing = np.flatnonzero(np.isnan(widths))
+        if len(missing):
+            cuts = np.flatnonzero(np.diff(missing) > 1) + 1
+            ranges = [
+                (start + int(part[0]), start + int(part[-1]) + 1)
+                for part in np.split(missing, cuts)
+            ]
+            widths[missing] = self._half_widths(ranges, confidence)
+        return widths.copy()
+
+    @cached_property
+    def _held_widths(self) -> dict[float, Floats]:
+        """Half-widths of all answers by confidence, NaN where nobody has asked for them."""
+        return {}
 
     def _half_widths(self, ranges: Iterable[tuple[int, int]], confidence: float) -> Floats:
         if not 0 < confidence < 1:

@@ -29,7 +29,7 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -39,16 +39,19 @@ from lrm.planning.accuracy.noise_sums import (
     lattice_half_widths,
     widest_half_width,
 )
-from lrm.planning.design.reconstruction import Reconstruction, RowWeights
+from lrm.planning.design.reconstruction import MOST_WEIGHTS, Reconstruction
 from lrm.privacy.laws import COARSE, LatticeLaw, NoiseLaw
 from lrm.privacy.shaped import ShapedLaw
-from lrm.queries.maps.linear import Floats
+from lrm.queries.maps.linear import Floats, Integers, RowWeights
 
 DOMINATED = 1.0 / COARSE
 """From this scale on the continuous law is known to be wider."""
 
 WAITING_ENTRIES = 1 << 22
 """Weights that are collected before half-widths are searched for (32 MB)."""
+
+DIGITS = 11
+"""Digits to which sums over weights are compared."""
 
 
 def half_widths(
@@ -57,7 +60,10 @@ def half_widths(
     confidence: float,
     ranges: Iterable[tuple[int, int]],
 ) -> Floats:
-    """Half-widths for the noise of some ranges of answers, in units of the integers."""
+    """Half-widths for the noise of some ranges of answers, in units of the integers.
+
+    Answers whose noise has one law have one search.
+    """
     width_blocks: list[Floats] = [np.zeros(0)]
     waiting: list[tuple[Floats, RowWeights]] = []
     entries = 0
@@ -65,6 +71,9 @@ def half_widths(
         if law.noise == "gaussian":  # norms alone will do
             norms = np.sqrt(reconstruction.squared_norms(start, stop))
             width_blocks.append(norm_half_widths(norms, law, confidence))
+            continue
+        if not law.independent:
+            width_blocks += _joint_half_widths(reconstruction, law, confidence, start, stop)
             continue
         for first, last, weights in reconstruction.row_weights(start, stop):
             if weights is None:
@@ -81,36 +90,82 @@ def half_widths(
     return np.concatenate(width_blocks)
 
 
+def _joint_half_widths(
+    reconstruction: Reconstruction, law: NoiseLaw, confidence: float, start: int, stop: int
+) -> Iterator[Floats]:
+    """Half-widths where the law of an answer depends on the places of its weights too."""
+    if not isinstance(law, ShapedLaw) and math.prod(reconstruction.shape) > MOST_WEIGHTS:
+        norms = np.sqrt(reconstruction.unweighed.squared_norms(start, stop))
+        yield norm_half_widths(norms, law, confidence)
+        return
+    for first, last in reconstruction.row_ranges(start, stop):
+        rows = law.same_law(reconstruction.rows(first, last))
+        chances = np.random.default_rng(0).uniform(1.0, 2.0, (rows.shape[1], 2))
+        distinct, place = _classes(rows @ chances)
+        yield sum_half_widths(rows[distinct], law, confidence)[place]
+
+
 def _solve(waiting: list[tuple[Floats, RowWeights]], law: NoiseLaw, confidence: float) -> None:
-    """Fill in the half-widths of several parts, those of similar length together.
+    """Fill in the half-widths of several parts, each law once and those of similar length together.
 
     The search for a thousand rows costs hardly more than that for one.
     """
-    queue = sorted(waiting, key=lambda part: (part[1].counts is None, part[1].values.shape[1]))
-    while queue:
-        first = queue[0][1]
-        alike = [
-            part
-            for part in queue
-            if (part[1].counts is None) == (first.counts is None)
-            and part[1].values.shape[1] <= 2 * first.values.shape[1]
+    if not waiting:
+        return
+    values = np.concatenate([weights.values for _, weights in waiting])
+    counts = np.concatenate(
+        [
+            np.ones(len(weights.values)) if weights.counts is None else weights.counts
+            for _, weights in waiting
         ]
-        queue = queue[len(alike) :]
-        width = alike[-1][1].values.shape[1]
-        values = np.vstack([_padded(weights.values, width) for _, weights in alike])
-        several = [w.counts for _, w in alike if w.counts is not None]
-        counts = (
-            np.vstack([_padded(row_counts, width) for row_counts in several]) if several else None
+    )
+    lengths = np.concatenate([np.diff(weights.ends, prepend=0) for _, weights in waiting])
+    widths = _distinct_half_widths(values, counts, lengths, law, confidence)
+    end = 0
+    for target_widths, weights in waiting:
+        end += len(weights.ends)
+        target_widths[:] = widths[end - len(weights.ends) : end][weights.place]
+
+
+def _distinct_half_widths(
+    values: Floats, counts: Floats, lengths: Integers, law: NoiseLaw, confidence: float
+) -> Floats:
+    """The half-width of each row of weights, of which rows in proportion have one law."""
+    starts = np.cumsum(lengths) - lengths
+    widths, busy = np.zeros(len(lengths)), np.flatnonzero(lengths)
+    if not len(busy):
+        return widths
+    largest = np.maximum.reduceat(values, starts[busy])
+    relative = values / np.repeat(largest, lengths[busy])
+    sums = [
+        np.add.reduceat(counts * part, starts[busy])
+        for part in (relative**2, relative**4, np.cos(np.pi * relative))
+    ]
+    distinct, place = _classes(np.column_stack(sums))
+    distinct_widths = np.empty(len(distinct))
+    sizes = lengths[busy][distinct]
+    octave = np.ceil(np.log2(sizes)).astype(np.int64)
+    for number in np.unique(octave):
+        some = np.flatnonzero(octave == number)
+        columns = np.arange(sizes[some].max())
+        inside = columns < sizes[some][:, None]
+        places = np.where(inside, starts[busy][distinct[some]][:, None] + columns, 0)
+        row_counts = np.where(inside, counts[places], 0.0)
+        row_values = np.where(inside, relative[places], 0.0)
+        plain = bool(np.all(row_counts[inside] == 1.0))
+        distinct_widths[some] = sum_half_widths(
+            row_values, law, confidence, None if plain else row_counts
         )
-        widths = sum_half_widths(values, law, confidence, counts)
-        end = 0
-        for target_widths, weights in alike:
-            end += len(weights.values)
-            target_widths[:] = widths[end - len(weights.values) : end][weights.place]
+    widths[busy] = distinct_widths[place] * largest
+    return widths
 
 
-def _padded(array: Floats, width: int) -> Floats:
-    return np.pad(array, [(0, 0), (0, width - array.shape[1])])
+def _classes(sums: Floats) -> tuple[Integers, Integers]:
+    """The first row of each class of equal sums, to some digits, and the class of each row."""
+    size = np.abs(sums).max(axis=0, initial=0.0)
+    rounded = np.round(sums / np.where(size > 0, size, 1.0), DIGITS)
+    _, first, place = np.unique(rounded, axis=0, return_index=True, return_inverse=True)
+    return first, place.reshape(-1)
 
 
 def norm_half_widths(norms: Floats, law: NoiseLaw, confidence: float) -> Floats:

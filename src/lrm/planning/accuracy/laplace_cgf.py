@@ -153,13 +153,20 @@ class LaplaceSums:
         total: Complexes = np.zeros(z.shape, dtype=np.complex128)
         height = FACTORS * max(1, PIECE_ENTRIES // (FACTORS * len(z)))
         for start in range(0, len(squares), height):
-            factors = 1.0 - squares[start : start + height] * z
+            part = squares[start : start + height]
             if counts is None:
+                factors = 1.0 - part * z
                 eights = np.arange(0, len(factors), FACTORS)
-                logs = np.log(np.multiply.reduceat(factors, eights, axis=0))
-            else:
-                logs = counts[start : start + height] * np.log(factors)
-            total -= logs.sum(axis=0)
+                total -= np.log(np.multiply.reduceat(factors, eights, axis=0)).sum(axis=0)
+                continue
+            # Size and angle by themselves: NumPy takes ten times as long for complex logarithms.
+            real, imaginary = 1.0 - part * z.real, part * -z.imag
+            often = counts[start : start + height]
+            total.imag -= (often * np.arctan2(imaginary, real)).sum(axis=0)
+            real *= real
+            imaginary *= imaginary
+            real += imaginary
+            total.real -= 0.5 * (often * np.log(real)).sum(axis=0)
         if near and len(self.power_sums):
             series = np.zeros_like(total)
             for k in range(SERIES_TERMS, 0, -1):

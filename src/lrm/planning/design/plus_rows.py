@@ -35,7 +35,9 @@ from lrm.queries.maps.linear import (
     Integers,
     LeftInverse,
     LinearMap,
+    RowWeights,
     WeightedRanges,
+    equal_columns,
 )
 from lrm.queries.maps.words import chain_blocks
 
@@ -229,6 +231,34 @@ def trace_gradient(  # noqa: PLR0913, PLR0917 - each is a part of the formula
 
 
 @dataclass(frozen=True, eq=False)
+class _CellKinds:
+    """Cells that are measured alike: the kind of each."""
+
+    labels: Integers
+
+    @cached_property
+    def first(self) -> Integers:
+        """One cell of each kind."""
+        return np.unique(self.labels, return_index=True)[1]
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """Number of cells of each kind."""
+        return np.bincount(self.labels).astype(np.float64)
+
+    @cached_property
+    def sums(self) -> Floats:
+        """How many of the first k cells are of each kind: kinds × (cells + 1)."""
+        counts = np.zeros((len(self.sizes), len(self.labels) + 1))
+        counts[self.labels, np.arange(1, len(self.labels) + 1)] = 1.0
+        return np.cumsum(counts, axis=1)
+
+    def columns(self, rows: Rows) -> Floats:
+        """The columns of one cell of each kind."""
+        return _as_array(rows[:, self.first])
+
+
+@dataclass(frozen=True, eq=False)
 class PlusRowsInverse(LeftInverse):
     """``L⁺ = H·Lᵀ`` of a strategy with a row for each cell, or several for each block of cells.
 
@@ -314,6 +344,93 @@ class PlusRowsInverse(LeftInverse):
             for piece in self.plus.whitened_pieces(queries.shape[1]):
                 norm -= float(np.vdot(piece.T, queries.gram_times(piece.T)))
         return norm if norm >= CANCELLED * base_norm else None
+
+    def weight_count(self, queries: LinearMap) -> int | None:
+        """Cells that are measured alike and not asked about share a weight, as those in a range."""
+        if self.plus.base.ndim != 1:
+            return None
+        ranges = self._range_weight_count(queries)
+        sparse = self._sparse_weight_count(queries)
+        return sparse if ranges is None else min(ranges, sparse)
+
+    def _range_weight_count(self, queries: LinearMap) -> int | None:
+        kinds, rows = len(self._kinds.sizes), self.extra.shape[0]
+        if queries.weighted_ranges(0, 0) is None:
+            return None
+        if (kinds + rows) * self.alone.shape[1] > MOST_ENTRIES:
+            return None
+        return int(queries.shape[0] * ((2 if rows else 1) * kinds + rows))
+
+    def _sparse_weight_count(self, queries: LinearMap) -> int:
+        rows = self.extra.shape[0]
+        each = len(self._kinds.sizes) + rows if rows else 0
+        return queries.entry_count + queries.shape[0] * each
+
+    def row_weights(self, queries: LinearMap, start: int, stop: int) -> RowWeights:
+        """Weights by kinds of cells.
+
+        With ``v = M⁻¹·A·w`` a cell that is measured with the weight a has
+        ``a·(w/a² − A_jᵀ·v)``, and the rows Θ have v.
+        """
+        ranges = self._range_weight_count(queries)
+        if ranges is not None and ranges <= self._sparse_weight_count(queries):
+            return self._range_weights(queries, start, stop)
+        return self._sparse_weights(queries.sparse_rows(start, stop))
+
+    def _sparse_weights(self, rows: sp.csr_array) -> RowWeights:
+        place, lengths = np.arange(rows.shape[0]), np.diff(rows.indptr).astype(np.int64)
+        kinds, scales = self._kinds, self._scales
+        inside = rows.data * scales[rows.indices]
+        if not self.extra.shape[0]:
+            return RowWeights(np.abs(inside), None, np.cumsum(lengths), place)
+        solved = self.plus.solve_inner(_as_array(self.plus.scaled @ rows.T)).T
+        moved = solved @ kinds.columns(self.plus.scaled) / scales[kinds.first]
+        row, kind = np.repeat(place, lengths), kinds.labels[rows.indices]
+        inside = inside - moved[row, kind]
+        asked = np.bincount(row * len(kinds.sizes) + kind, minlength=moved.size)
+        # In each row the cells that are asked about, then all others by kind, then the rows Θ.
+        others = np.hstack([moved, solved])
+        ends = np.cumsum(lengths + others.shape[1])
+        values, counts = np.empty(ends[-1]), np.ones(ends[-1])
+        behind = ends[:, None] + np.arange(-others.shape[1], 0)
+        is_cell = np.ones(len(values), dtype=bool)
+        is_cell[behind] = False
+        values[is_cell], values[behind] = inside, others
+        counts[behind[:, : len(kinds.sizes)]] = kinds.sizes - asked.reshape(moved.shape)
+        return RowWeights(np.abs(values), counts, ends, place)
+
+    def _range_weights(self, queries: LinearMap, start: int, stop: int) -> RowWeights:
+        ranges = queries.weighted_ranges(start, stop)
+        assert ranges is not None  # noqa: S101 - by weight_count
+        kinds, scales = self._kinds, self._scales[self._kinds.first]
+        inside = kinds.sums[:, ranges.last + 1].T - kinds.sums[:, ranges.first].T
+        factors = ranges.weights[:, None]
+        if not self.extra.shape[0]:
+            return RowWeights.of_rows(factors * scales, inside)
+        sums = self._scaled_sums
+        solved = self.plus.solve_inner(sums[:, ranges.last + 1] - sums[:, ranges.first]).T
+        moved = solved @ kinds.columns(self.plus.scaled) / scales
+        return RowWeights.of_rows(
+            factors * np.hstack([scales - moved, moved, solved]),
+            np.hstack([inside, kinds.sizes - inside, np.ones(solved.shape)]),
+        )
+
+    @cached_property
+    def _scales(self) -> Floats:
+        """1/a of each cell, which is measured with the weight a."""
+        return np.asarray(np.sqrt(self.plus.base))
+
+    @cached_property
+    def _kinds(self) -> _CellKinds:
+        stacked = sp.vstack([sp.csr_array(self._scales[None]), sp.csr_array(self.extra)])
+        matrix = sp.csc_array(stacked)
+        matrix.sort_indices()
+        return _CellKinds(equal_columns(matrix))
+
+    @cached_property
+    def _scaled_sums(self) -> Floats:
+        """Running sums of A along the cells."""
+        return np.pad(np.cumsum(self.plus.dense_rows, axis=1), [(0, 0), (1, 0)])
 
     def _base_forms(self, queries: LinearMap) -> Floats | None:
         """``wᵀ·K⁻¹·w`` of each query w; over blocks only of ranges."""

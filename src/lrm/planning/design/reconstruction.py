@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from lrm.errors import WorkloadError
 from lrm.planning.design.cells import reduce_rows
-from lrm.queries.maps.linear import BLOCK_ENTRIES, Floats, Integers, LeftInverse, LinearMap
+from lrm.queries.maps.linear import BLOCK_ENTRIES, Floats, LeftInverse, LinearMap, RowWeights
 
 EXACTNESS = 1e-9
 """Largest |W − B·L| relative to the largest weight of the query, of a plan that counts as exact."""
@@ -31,27 +31,17 @@ PROBED_ENTRIES = 1 << 22
 EXPLICIT_ENTRIES = 1 << 26
 """B is built as an array up to this many entries (512 MB)."""
 
+BLOCK_ANSWERS = 1 << 18
+"""Answers that are computed and held at a time (2 MB per column)."""
+
+MOST_WEIGHTS = 1 << 24
+"""Weights of the rows of a whole batch whose laws are looked at: about ten seconds of intervals."""
+
+SHORT_ROWS = 1 << 14
+"""Rows in a short form that are looked at together."""
+
 Answering = Callable[[int, int], Floats]
 """The answers ``start:stop`` of a batch, from one array of measurements."""
-
-
-@dataclass(frozen=True, eq=False)
-class RowWeights:
-    """The weights of some rows of B, whatever their order: what the law of the noise follows from.
-
-    Parameters
-    ----------
-    values
-        Sizes of weights, one row per class of rows that have the same.
-    counts
-        How often each occurs in a row; None where each occurs once.
-    place
-        The class of each row.
-    """
-
-    values: Floats
-    counts: Floats | None
-    place: Integers
 
 
 class Reconstruction(ABC):
@@ -60,6 +50,11 @@ class Reconstruction(ABC):
     Of a matrix over a list of cells (here), or of products of attributes, whose cells are never
     listed (`lrm.planning.design.products.reconstruction`).
     """
+
+    @property
+    def unweighed(self) -> Reconstruction:
+        """The same with norms for noise that is alike on all measurements."""
+        return self
 
     given: LinearMap | None = None
     """B itself where a mechanism chose it; None where it is the least-squares one."""
@@ -100,6 +95,11 @@ class Reconstruction(ABC):
         for first in range(start, stop, self.block_height):
             yield first, min(first + self.block_height, stop)
 
+    def answer_ranges(self) -> Iterator[tuple[int, int]]:
+        """Yield ``(start, stop)`` of blocks of answers that are computed together."""
+        for first in range(0, self.shape[0], BLOCK_ANSWERS):
+            yield first, min(first + BLOCK_ANSWERS, self.shape[0])
+
     @property
     def block_height(self) -> int:
         """Rows of a block that is small enough to hold."""
@@ -110,8 +110,11 @@ class Reconstruction(ABC):
 
         None where they would be too much work: norms alone must do then.
         """
+        if math.prod(self.shape) > MOST_WEIGHTS:
+            yield start, stop, None
+            return
         for first, last in self.row_ranges(start, stop):
-            yield first, last, RowWeights(self.rows(first, last), None, np.arange(last - first))
+            yield first, last, RowWeights.of_rows(self.rows(first, last))
 
     @abstractmethod
     def matrix(self) -> Floats | sp.csr_array:
@@ -210,6 +213,18 @@ class FlatReconstruction(Reconstruction):
     @property
     def block_height(self) -> int:
         return max(1, BLOCK_ENTRIES // max(self.shape[1], self.queries.shape[1]))
+
+    def row_weights(self, start: int, stop: int) -> Iterator[tuple[int, int, RowWeights | None]]:
+        inverse = self.inverse
+        count = None if inverse is None else inverse.weight_count(self.queries)
+        if inverse is None or count is None or count >= math.prod(self.shape):
+            yield from super().row_weights(start, stop)
+        elif count > MOST_WEIGHTS:
+            yield start, stop, None
+        else:
+            for first in range(start, stop, SHORT_ROWS):
+                last = min(first + SHORT_ROWS, stop)
+                yield first, last, inverse.row_weights(self.queries, first, last)
 
     @cached_property
     def row_squared_norms(self) -> Floats:
@@ -311,12 +326,19 @@ class WeighedReconstruction(Reconstruction):
     def rows(self, start: int, stop: int) -> Floats:
         return self.plain.rows(start, stop)
 
+    @property
+    def unweighed(self) -> Reconstruction:
+        return self.plain.unweighed
+
     def matrix(self) -> Floats | sp.csr_array:
         return self.plain.matrix()
 
     @property
     def block_height(self) -> int:
         return self.plain.block_height
+
+    def answer_ranges(self) -> Iterator[tuple[int, int]]:
+        return self.plain.answer_ranges()
 
     def squared_norms(self, start: int, stop: int) -> Floats:
         covariance, parts = self.covariance(), [np.zeros(0)]

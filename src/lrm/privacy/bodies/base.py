@@ -95,6 +95,14 @@ class Body(ABC):
         unit_directions.flags.writeable = False
         return unit_directions
 
+    def same_law(self, rows: Floats) -> Floats:
+        """Rows of weights, each replaced by one that the symmetries of the body turn it into.
+
+        The noise of both has one law. Every body is symmetric about 0.
+        """
+        first = np.take_along_axis(rows, (rows != 0).argmax(axis=1)[:, None], axis=1)
+        return np.asarray(np.where(first < 0, -rows, rows))
+
     def norms(self, vectors: Floats) -> Floats:
         """The norms of rows in float64, of bodies that may be leaves of a split hull."""
         raise NotImplementedError

@@ -75,6 +75,9 @@ class Cube(Body):
             sums.append([(variable, sign) for variable in range(rank + 1)])
         return round_sums(sums, self.size, scale * self.unit, bits)
 
+    def same_law(self, rows: Floats) -> Floats:
+        return np.sort(np.abs(rows), axis=1)
+
     @cached_property
     def covariance(self) -> Floats:
         variance = (self.size + 1) * (self.size + 2) / 3.0 * float(self.unit) ** 2

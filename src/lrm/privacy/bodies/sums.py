@@ -108,6 +108,10 @@ class Groups(Body):
             totals += total
         return values, totals
 
+    def same_law(self, rows: Floats) -> Floats:
+        parts = [body.same_law(rows[:, part_slice]) for body, _, part_slice in self._parts()]
+        return np.hstack(parts)
+
     @property
     def words(self) -> str:
         return f"{len(self.bodies)} groups: " + "; ".join(body.words for body in self.bodies)

@@ -268,6 +268,30 @@ class Tables(Body):
     def pattern_unit(self) -> int:
         return self.unit if max(self.sizes) == 1 and not self.has_total else 0
 
+    def same_law(self, rows: Floats) -> Floats:
+        """Cells of a table are alike, and so are tables of one size."""
+        ends = np.cumsum(self.sizes)
+        kinds: dict[tuple[int, bool], list[int]] = {}
+        for table, kind in enumerate(zip(self.sizes, self.closed, strict=True)):
+            kinds.setdefault(kind, []).append(table)
+        signed = []
+        for sign in (1.0, -1.0):
+            parts = []
+            for (size, _), tables in kinds.items():
+                cells = np.stack([rows[:, ends[t] - size : ends[t]] for t in tables], axis=1)
+                cells = np.sort(sign * cells, axis=2)
+                order = np.lexsort(np.moveaxis(cells, 2, 0)[::-1], axis=1)
+                parts.append((tables, np.take_along_axis(cells, order[:, :, None], axis=1)))
+            ordered = np.empty(rows.shape)
+            for tables, cells in parts:
+                for place, table in enumerate(tables):
+                    ordered[:, ends[table] - self.sizes[table] : ends[table]] = cells[:, place]
+            signed.append(ordered)
+        plus, minus = signed
+        differs = (plus != minus).argmax(axis=1)[:, None]
+        less = np.take_along_axis(plus - minus, differs, axis=1) < 0
+        return np.where(less, minus, plus)
+
     @property
     def words(self) -> str:
         if len(self.sizes) == 1:

@@ -39,6 +39,7 @@ from lrm.queries.maps.linear import (
     Integers,
     LeftInverse,
     LinearMap,
+    RowWeights,
     StoredMap,
     WeightedRanges,
 )
@@ -295,6 +296,22 @@ class LevelInverse(LeftInverse):
             return None
         return self.tree.reconstruction_squared_norm(queries)
 
+    def weight_count(self, queries: LinearMap) -> int | None:
+        levels = len(self.tree.fanouts)
+        if queries.weighted_ranges(0, 0) is None:
+            return None
+        # About half of the pairs of levels of one end have weights.
+        return queries.shape[0] * (2 * levels + 1 if self.tree.contrast else (levels + 1) ** 2)
+
+    def row_weights(self, queries: LinearMap, start: int, stop: int) -> RowWeights:
+        ranges = queries.weighted_ranges(start, stop)
+        assert ranges is not None  # noqa: S101 - by weight_count
+        first, beyond, factors = ranges.first, ranges.last + 1, ranges.weights[:, None]
+        if self.tree.contrast:
+            return RowWeights.of_rows(factors * contrast_weights(first, beyond, self.tree))
+        values, counts = block_weights(first, beyond, self.tree)
+        return RowWeights.of_rows(factors * values, counts)
+
 
 def level_sizes(fanouts: tuple[int, ...]) -> tuple[int, ...]:
     """Block sizes of the levels, from the leaves up.
@@ -356,3 +373,78 @@ def range_energy(ranges: WeightedRanges, size: int) -> Floats:
     tail = last + 1 - high * size
     across = (head**2 + tail**2) / size + (high - low - 1) * size
     return np.asarray(np.where(low == high, inside, across) * ranges.weights**2)
+
+
+def _covered(first: Integers, beyond: Integers, block: Integers, size: int) -> Floats:
+    """How many cells of each block lie in ``first:beyond``."""
+    inside = np.minimum(beyond, (block + 1) * size) - np.maximum(first, block * size)
+    return np.asarray(np.maximum(inside, 0), dtype=np.float64)
+
+
+def contrast_weights(first: Integers, beyond: Integers, tree: LevelMap) -> Floats:
+    """The weights in B of the ranges ``first:beyond``, from a tree of contrasts.
+
+    Of contrasts only those of the two blocks of a level count that an end of the range cuts: all
+    others see the same in both halves. A contrast weighs ``w·(l − r)/λ``, where l and r are the
+    cells of its halves in the range.
+    """
+    sizes, inverse = level_sizes(tree.fanouts), 1.0 / tree.eigenvalues()
+    columns = [tree.weights[-1] * inverse[-1] * (beyond - first)]
+    for level in range(1, len(sizes)):
+        half, factor = sizes[level - 1], tree.weights[level] * inverse[level - 1]
+        for end in (first, beyond):
+            left = end // sizes[level] * 2
+            seen = _covered(first, beyond, left, half) - _covered(first, beyond, left + 1, half)
+            if end is beyond:  # the block of both ends counts once
+                seen[first // sizes[level] == beyond // sizes[level]] = 0.0
+            columns.append(factor * seen)
+    return np.column_stack(columns)
+
+
+def block_weights(first: Integers, beyond: Integers, tree: LevelMap) -> tuple[Floats, Floats]:
+    """The different weights in B of the ranges ``first:beyond`` from a tree, and how often each is.
+
+    With ``(LᵀL)⁻¹ = Σ_ℓ d_ℓ·A_ℓ`` and ``D_k = d_0 + … + d_k``, a block of level k and size s
+    weighs ``w_k·s·(D_k·f + Σ_{ℓ>k} d_ℓ·f_ℓ)``, where f is its share in the range and f_ℓ that of
+    the block of level ℓ that holds it. Where no end of the range cuts it, f is 0 or 1, and so are
+    all f_ℓ below the first block that is cut; so blocks of one level below one cut block have two
+    weights. One block per end and level is cut at most, and the root stands for one.
+    """
+    sizes = level_sizes(tree.fanouts)
+    sums = 1.0 / tree.eigenvalues()  # D_0, D_1, …
+    steps = np.diff(sums, prepend=0.0)
+    top = len(sizes) - 1
+    blocks = [[end // size for size in sizes] for end in (first, beyond)]
+    cut: list[list[NDArray[np.bool_]]] = [[], []]
+    for level, size in enumerate(sizes):
+        by_first = (first % size != 0) | (level == top)
+        same = by_first & (blocks[0][level] == blocks[1][level])
+        cut[0].append(by_first)
+        cut[1].append((beyond % size != 0) & ~same)
+    values: list[Floats] = []
+    counts: list[Floats] = []
+    for ends_cut, ends_blocks in zip(cut, blocks, strict=True):
+        above = np.zeros(len(first))  # Σ d_ℓ·f_ℓ of the level and those above
+        for level in range(top, -1, -1):
+            size, block = sizes[level], ends_blocks[level]
+            share = _covered(first, beyond, block, size) / size
+            is_cut = ends_cut[level].astype(np.float64)
+            values.append(tree.weights[level] * size * (sums[level] * share + above))
+            counts.append(is_cut)
+            above = above + steps[level] * share
+            if not level:
+                continue
+            child, fanout = sizes[level - 1], tree.fanouts[level - 1]
+            low, high = block * fanout, (block + 1) * fanout
+            whole = np.minimum(beyond // child, high) - np.maximum(-(-first // child), low)
+            whole = np.maximum(whole, 0)
+            cut_children = sum(
+                (some_cut[level - 1] & (some_blocks[level - 1] // fanout == block)).astype(np.int64)
+                for some_cut, some_blocks in zip(cut, blocks, strict=True)
+            )
+            for below in range(level):
+                often = is_cut * (child // sizes[below])
+                factor = tree.weights[below] * sizes[below]
+                values += [factor * (sums[level - 1] + above), factor * above]
+                counts += [often * whole, often * (fanout - whole - cut_children)]
+    return np.column_stack(values), np.column_stack(counts)

@@ -344,8 +344,9 @@ class LinearMap(ABC):
         """``Σ ‖W·1_block‖² / size`` over blocks of ``size`` cells, of maps with closed forms."""
         raise NotImplementedError(f"{self.kind} has no closed form for blocks of {size} cells")
 
-    def weighted_ranges(self) -> WeightedRanges | None:
-        """The ranges of cells, where every query is one, times a weight."""
+    def weighted_ranges(self, start: int = 0, stop: int | None = None) -> WeightedRanges | None:
+        """The ranges of cells of the queries ``start:stop``, where every query of all is one."""
+        del start, stop
         return None
 
     def proportional_columns(self) -> tuple[Integers, Floats]:
@@ -364,6 +365,10 @@ class LinearMap(ABC):
         scaled = columns.copy()
         scaled.data = scaled.data / np.repeat(lead, lengths)
         return equal_columns(scaled), lead
+
+    def sparse_rows(self, start: int, stop: int) -> sp.csr_array:
+        """Rows ``start:stop`` without their zeros."""
+        return sp.csr_array(self.rows(start, stop))
 
     @property
     def entry_count(self) -> int:
@@ -399,6 +404,37 @@ class LinearMap(ABC):
         return seal.hexdigest()
 
 
+@dataclass(frozen=True, eq=False)
+class RowWeights:
+    """The weights of some rows of B, whatever their order: what the law of the noise follows from.
+
+    Parameters
+    ----------
+    values
+        Sizes of weights, one class of rows that have the same ones after the other.
+    counts
+        How often each occurs in a row; None where each occurs once.
+    ends
+        Where each class ends in ``values``.
+    place
+        The class of each row.
+    """
+
+    values: Floats
+    counts: Floats | None
+    ends: Integers
+    place: Integers
+
+    @classmethod
+    def of_rows(cls, values: Floats, counts: Floats | None = None) -> RowWeights:
+        """The weights of rows that are given as arrays, without those that are 0."""
+        sizes = np.abs(values)
+        nonzero = sizes > 0 if counts is None else (sizes > 0) & (counts > 0)
+        ends = np.cumsum(nonzero.sum(axis=1))
+        often = None if counts is None else counts[nonzero]
+        return cls(sizes[nonzero], often, ends, np.arange(len(values)))
+
+
 class LeftInverse(ABC):
     """L⁺ of a strategy L (r×n), as products: from measurements back to cells and queries."""
 
@@ -427,6 +463,15 @@ class LeftInverse(ABC):
         """``‖W·L⁺‖_F²``, where it is known without ``W·L⁺``."""
         del queries
         return None
+
+    def weight_count(self, queries: LinearMap) -> int | None:
+        """How many weights ``row_weights`` has for all queries; None where it has none for any."""
+        del queries
+        return None
+
+    def row_weights(self, queries: LinearMap, start: int, stop: int) -> RowWeights:
+        """The weights of the rows ``start:stop`` of ``W·L⁺``, without their places."""
+        raise NotImplementedError(f"the rows {start}:{stop} of {queries.kind} have no short form")
 
 
 def is_whole(values: Floats) -> bool:

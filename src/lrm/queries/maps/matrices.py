@@ -192,8 +192,12 @@ class SparseMap(_MatrixMap):
         owner[self.matrix.indices[self.matrix.indptr[single]]] = single
         return None if np.any(owner < 0) else owner
 
-    def weighted_ranges(self) -> WeightedRanges | None:
-        return self._weighted_ranges
+    def weighted_ranges(self, start: int = 0, stop: int | None = None) -> WeightedRanges | None:
+        ranges = self._weighted_ranges
+        return None if ranges is None else ranges.part(slice(start, stop))
+
+    def sparse_rows(self, start: int, stop: int) -> sp.csr_array:
+        return sp.csr_array(self.matrix[start:stop])
 
     @cached_property
     def _weighted_ranges(self) -> WeightedRanges | None:

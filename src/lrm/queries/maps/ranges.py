@@ -213,10 +213,11 @@ class RangeMap(LinearMap):
 
     # ---- what is known of the weights
 
-    def weighted_ranges(self) -> WeightedRanges | None:
+    def weighted_ranges(self, start: int = 0, stop: int | None = None) -> WeightedRanges | None:
         if np.any(self.starts == self.stops):
             return None
-        return WeightedRanges(self.starts, self.stops - 1, self.weights)
+        ranges = WeightedRanges(self.starts, self.stops - 1, self.weights)
+        return ranges.part(slice(start, stop))
 
     @cached_property
     def total_factor(self) -> float | None:

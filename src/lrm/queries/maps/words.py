@@ -89,8 +89,8 @@ class ZeroOneMap(LinearMap):
         inside = (indices >= first[:, None]) & (indices <= last[:, None])
         return DenseMap(inside.astype(np.float64))
 
-    def weighted_ranges(self) -> WeightedRanges:
-        first, last = self.bounds(0, self.shape[0])
+    def weighted_ranges(self, start: int = 0, stop: int | None = None) -> WeightedRanges:
+        first, last = self.bounds(start, self.shape[0] if stop is None else stop)
         return WeightedRanges(first, last, np.broadcast_to(np.float64(1.0), len(first)))
 
     def sparse(self) -> sp.csr_array:

@@ -23,12 +23,12 @@ from lrm.planning.design.products.row_weights import WeightClasses, add_term_row
 from lrm.planning.design.products.strategy import Group, ProductStrategy, answerable_terms, on_axes
 from lrm.planning.design.products.subsets import masks_of
 from lrm.planning.design.reconstruction import (
+    BLOCK_ANSWERS,
     EXPLICIT_ENTRIES,
     Answering,
     Reconstruction,
-    RowWeights,
 )
-from lrm.queries.maps.linear import Floats, Integers
+from lrm.queries.maps.linear import Floats, Integers, RowWeights
 from lrm.queries.maps.products.batch import ProductBatch, Products, box
 
 if TYPE_CHECKING:  # what is measured knows its way back
@@ -42,9 +42,6 @@ Places = list[dict[int, slice]]
 
 COMBINED_ENTRIES = 1 << 20
 """Entries of B up to which the rows of combined groups are written out for intervals."""
-
-BLOCK_ANSWERS = 1 << 18
-"""Answers that are computed and held at a time (2 MB per column)."""
 
 WRITTEN_ENTRIES = 1 << 22
 """Entries of some rows of a factor that are written out at a time (32 MB)."""
@@ -272,13 +269,16 @@ class ProductReconstruction(Reconstruction):
         if last > first:
             yield first, last
 
+    def answer_ranges(self) -> Iterator[tuple[int, int]]:
+        return self.row_ranges()
+
     @cached_property
     def _weight_classes(self) -> list[WeightClasses]:
         return [WeightClasses(lattice, self.batch.terms) for lattice in self.lattices]
 
     def row_weights(self, start: int, stop: int) -> Iterator[tuple[int, int, RowWeights | None]]:
         if self.combination is not None and math.prod(self.shape) <= COMBINED_ENTRIES:
-            yield start, stop, RowWeights(self.rows(start, stop), None, np.arange(stop - start))
+            yield start, stop, RowWeights.of_rows(self.rows(start, stop))
             return
         for piece in self.pieces(start, stop):
             first, last = max(piece.start, start), min(piece.stop, stop)
@@ -288,7 +288,7 @@ class ProductReconstruction(Reconstruction):
                 weights = classes.of_term(self.products(piece.term), piece.rows)
             if weights is not None:
                 place = weights.place[first - piece.start : last - piece.start]
-                weights = RowWeights(weights.values, weights.counts, place)
+                weights = replace(weights, place=place)
             yield first, last, weights
 
     def rows(self, start: int, stop: int) -> Floats:

@@ -20,12 +20,9 @@ import numpy as np
 
 from lrm.planning.design.products.answers import Lattice, support_of
 from lrm.planning.design.products.folding import fold_rows
-from lrm.planning.design.reconstruction import RowWeights
-from lrm.queries.maps.linear import Floats, Integers, LinearMap
+from lrm.planning.design.reconstruction import MOST_WEIGHTS
+from lrm.queries.maps.linear import Floats, Integers, LinearMap, RowWeights
 from lrm.queries.maps.products.batch import Factors, Products
-
-MOST_WORK = 1 << 24
-"""Weights (classes times columns) of a whole batch: about ten seconds of intervals."""
 
 SET_WORK = 64
 """What looking at one measured set for one class costs, in weights."""
@@ -71,12 +68,14 @@ class WeightClasses:
         if len(classes) < len(axes):
             return None
         combos = math.prod(len(axis_class) for _, axis_class in classes)
-        if combos * len(self.lattice.sets) * SET_WORK * self.terms > MOST_WORK:
+        if combos * len(self.lattice.sets) * SET_WORK * self.terms > MOST_WEIGHTS:
             return None
         widths = [
             max(len(axis_class.counts) for axis_class in axis_part) for _, axis_part in classes
         ]
-        if combos * self._entries(dict(zip(axes, widths, strict=True))) > (MOST_WORK / self.terms):
+        if combos * self._entries(dict(zip(axes, widths, strict=True))) > (
+            MOST_WEIGHTS / self.terms
+        ):
             return None
         coefficients = np.array([coefficient for coefficient, _ in summands])
         weights = [
@@ -201,11 +200,10 @@ def _merged(values: Floats, counts: Floats) -> tuple[Floats, Floats]:
 
 
 def _stacked(row_weights: Sequence[tuple[Floats, Floats]], place: Integers) -> RowWeights:
-    width = max((len(values) for values, _ in row_weights), default=0)
-    values, counts = np.zeros((2, len(row_weights), max(width, 1)))
-    for row, (row_values, often) in enumerate(row_weights):
-        values[row, : len(row_values)], counts[row, : len(row_values)] = row_values, often
-    return RowWeights(values, counts, place)
+    values = np.concatenate([np.zeros(0), *(values for values, _ in row_weights)])
+    counts = np.concatenate([np.zeros(0), *(often for _, often in row_weights)])
+    ends = np.cumsum([len(values) for values, _ in row_weights], dtype=np.int64)
+    return RowWeights(values, counts, ends, place)
 
 
 def term_sets(lattice: Lattice, products: Products) -> set[int]:
