@@ -120,3 +120,17 @@ def test_values_between_corners_cannot_be_asked_for_later():
     other = lrm.sql("SELECT COUNT(*) AS n FROM t WHERE x > 50", domain())
     with pytest.raises(lrm.LrmError, match="no measured marginal"):
         plan.measured.reconstruction_of(other.queries)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_sums_of_two_numbers_without_totals(noise):
+    """Corners that are no value of an attribute may be fused with those of another."""
+    numbers = lrm.Domain(
+        [lrm.Integers("x", 1, 6), lrm.Integers("y", 1, 9), lrm.Integers("z", 0, 10**5)], "t"
+    )
+    statements = (
+        "SELECT SUM(x) AS s FROM t WHERE y > 4; SELECT SUM(y) AS r FROM t WHERE x < 3;"
+        "SELECT SUM(x) AS q FROM t WHERE y < 7; SELECT COUNT(*) AS n FROM t WHERE x > 2 AND y > 2"
+    )
+    plan = lrm.plan(lrm.sql(statements, numbers), noise=noise)
+    assert max(plan.statement_ratios) <= 1.001

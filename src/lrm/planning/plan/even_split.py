@@ -65,17 +65,20 @@ def even_split(
         parts.error([column], [1.0], search) / int(size)
         for column, size in enumerate(columns.sizes)
     ]
-    if not all(0 < error < math.inf for error in alone):
+    if not all(error < math.inf for error in alone) or not any(alone):
         return None
     count = len(columns.statements)
     split = count if noise == "gaussian" else count**2
     shares = sp.lil_array((count, len(alone)))
-    for statement, members in enumerate(columns.statements):
+    for statement, of_statement in enumerate(columns.statements):
+        members = [c for c in of_statement if alone[c] > 0]  # the others are 0 for every table
+        if not members:
+            continue
         weights = np.array(
             [1.0 / (len(members) * int(columns.sizes[c]) * alone[c]) for c in members]
         )
         error = 1.0 if len(members) == 1 else parts.error(members, weights, search)
-        shares[statement, list(members)] = weights * columns.sizes[list(members)] / (error * split)
+        shares[statement, members] = weights * columns.sizes[members] / (error * split)
     return Goals(objective, workload, columns, sp.csr_array(shares))
 
 

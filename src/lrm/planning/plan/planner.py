@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -51,13 +52,18 @@ SHARE, AT_LEAST = 1 / 8, 0.2
 number of seconds: the certificate is then at most a fifth of the whole."""
 
 DIVIDED_MAX_RECORDS = (1 << 26, 1 << 22, 1 << 18)
-"""Records that a plan admits by default where numbers are declared by knots: the first that works.
+"""Records that a plan admits by default where numbers are declared by knots: the first that costs
+no accuracy.
 
 A larger table is counted exactly too, in slower arithmetic, and measurements beyond 62 bits are
 clamped."""
 
 PLAIN, MOST_PLAIN_ENTRIES = ("noise-on-data", "noise-on-results"), 1 << 20
 """Mechanisms that plans for tolerances are compared with, and weights of a batch up to which."""
+
+ROUNDED = 1.001
+"""By how much rounding may raise the squared error, or the largest squared ratio of a statement,
+before fewer records are admitted."""
 
 AFTER_STOP = 0.1
 """Seconds that the certificate may still take after Ctrl-C has ended the search."""
@@ -322,7 +328,7 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
     """
     timings = problem.timings
     with timings.of("rounding"):
-        measured, way_back = _rounded(problem, strategy, noise, max_records)
+        measured, way_back = _rounded(problem, strategy, noise, max_records, goals)
         error = np.inf
         if strategy.exact and bounds is None:
             error = weighted_error(problem.workload, measured, way_back, noise)
@@ -354,23 +360,38 @@ def _rounded(
     strategy: Choice,
     noise: Noise,
     max_records: int | None,
+    goals: Goals | None,
 ) -> tuple[Measured, Reconstruction]:
     """Round a strategy; counts in units of 2^−20 of a record leave it fewer bits."""
     domain = problem.workload.domain
     divided = 0 if domain is None else domain.record_bits
     if not divided:
         return strategy.rounded(problem, noise, max_records)
-    *more, least = DIVIDED_MAX_RECORDS if max_records is None else (max_records,)
-    for records in more:
+
+    def cost(rounded: tuple[Measured, Reconstruction]) -> float:
+        if goals is None or not strategy.exact:
+            return weighted_error(problem.workload, *rounded, noise)
+        return float(goals.squares_of(*rounded, noise).max())
+
+    admitted = DIVIDED_MAX_RECORDS if max_records is None else (max_records,)
+    best, least, ideal = None, math.inf, math.inf
+    if len(admitted) > 1:
         with suppress(CountsError, ConvergenceError):
-            return strategy.rounded(problem, noise, records << divided)
-    try:
-        return strategy.rounded(problem, noise, least << divided)
-    except CountsError:
+            ideal = cost(strategy.rounded(problem, noise, None))
+    for records in admitted:
+        with suppress(CountsError, ConvergenceError):
+            rounded = strategy.rounded(problem, noise, records << divided)
+            rounded_cost = cost(rounded)
+            if best is None or rounded_cost < least:
+                best, least = rounded, rounded_cost
+        if least <= ROUNDED * ideal:
+            break
+    if best is None:
         raise CountsError(
-            f"with numbers by knots a table of up to {least:,} records needs more than 62 bits; "
-            "declare a smaller max_records, or fewer and smaller knots"
-        ) from None
+            f"with numbers by knots a table of up to {admitted[-1]:,} records needs more than 62 "
+            "bits; declare a smaller max_records, or fewer and smaller knots"
+        )
+    return best
 
 
 def _bounds(
