@@ -236,3 +236,15 @@ def test_the_beginning_of_a_month_is_a_day_where_the_dialect_says_so(dialect, tr
     domain = Domain([Dates("day", "2024-01-01", "2024-01-31")], "t")
     text = f"-- dialect: {dialect}\nSELECT {truncated} AS m, COUNT(*) AS n FROM t GROUP BY 1"
     assert sql(text, domain).labels[0].group == (("m", label),)
+
+
+def test_a_numeric_of_postgres_keeps_all_digits():
+    """It was rounded to the three digits that DuckDB's numeric has."""
+
+    def steps(dialect, kind):
+        text = f"-- dialect: {dialect}\nSELECT AVG(age)::{kind} AS m FROM visits"
+        return sql(text, DOMAIN).derived[0].formula.steps
+
+    assert "round" not in steps("postgres", "numeric")
+    assert steps("postgres", "numeric(9, 2)")[-2:] == (2.0, "round")
+    assert steps("duckdb", "numeric")[-2:] == (3.0, "round")

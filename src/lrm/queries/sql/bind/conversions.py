@@ -159,7 +159,10 @@ def _as_type(bind: Binder, node: exp.Expr, kind: exp.Expr, *, safe: bool) -> Exp
     this = bind.expr(node)
     if kind.this not in _TYPES:
         raise refuse("function", f"CAST to {kind.sql(dialect='duckdb')}", EXPRESSIONS, this)
-    return ir.Cast(this, _TYPES[kind.this] or kind.sql(dialect="duckdb"), safe, at=this.at)
+    to = _TYPES[kind.this] or kind.sql(dialect="duckdb")
+    if kind.this == exp.DType.DECIMAL and not kind.expressions and bind.scope.dialect == "postgres":
+        to = "DOUBLE"  # PostgreSQL's numeric rounds nothing; DuckDB's has three digits
+    return ir.Cast(this, to, safe, at=this.at)
 
 
 def converted(bind: Binder, node: exp.Expr) -> Expr:
