@@ -56,14 +56,36 @@ KINDS = {
     ),
     "conditions": products([5, 4], [[[1, 1, 0, 0, 0], "identity"], ["total", [0, 1, 1, 1]]]),
     "sums": products([4, 2], [[[0, 10, 20, 30], "identity"], ["total", "identity"]]),
+    "weeks and months": products(
+        [6, 2, 3],
+        [
+            [[[1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1]], "identity", "total"],
+            [[[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]], "total", "identity"],
+        ],
+    ),
+    "weeks and months of one table": products(
+        [6, 2, 3],
+        [
+            [[[1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0]], "identity", "total"],
+            [[[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]], "identity", [1, 1, 0]],
+        ],
+    ),
 }
 
 
-@pytest.mark.parametrize("few", [0, consistent.FEW_CELLS])
+METHODS = {
+    "joint": {},
+    "interior": {"JOINT_CELLS": 0},
+    "residuals": {"JOINT_CELLS": 0, "INTERIOR_CELLS": 0},
+}
+
+
+@pytest.mark.parametrize("method", list(METHODS))
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_consistent_answers_are_those_of_the_nearest_joint_table(monkeypatch, kind, few):
-    """Both methods agree with NNLS on the joint table, where tables form no cycle."""
-    monkeypatch.setattr(consistent, "FEW_CELLS", few)
+def test_consistent_answers_are_those_of_the_nearest_joint_table(monkeypatch, kind, method):
+    """All methods agree with NNLS on the joint table, where tables form no cycle."""
+    for name, value in METHODS[method].items():
+        monkeypatch.setattr(consistent, name, value)
     batch = KINDS[kind]
     rng = np.random.default_rng(7)
     for size in (3.0, 300.0):
@@ -72,7 +94,7 @@ def test_consistent_answers_are_those_of_the_nearest_joint_table(monkeypatch, ki
         noisy = truth + rng.laplace(size=batch.shape[0]) * size
         answers = consistent.consistent_answers(batch, noisy)
         expected = joint_nearest(matrix, noisy)
-        assert np.allclose(answers, expected, atol=1e-5 * max(np.abs(noisy).max(), 1.0))
+        assert np.allclose(answers, expected, atol=1e-6 * max(np.abs(noisy).max(), 1.0))
         # The truth is among the answers that are projected on: squared errors do not grow.
         assert np.sum((answers - truth) ** 2) <= np.sum((noisy - truth) ** 2) * (1 + 1e-6)
         counts = np.all(matrix >= 0, axis=1)
@@ -99,6 +121,37 @@ def test_squared_errors_do_not_grow_in_cycles_of_tables(noise):
     assert abs(total - ones.sum()) <= 1e-9 * max(total, 1.0)
     assert set(fixed.moved) == {s.name for s in batch.tables}
     assert fixed.to_pandas().columns.tolist() == [*release.to_pandas().columns, "processed"]
+
+
+NOISES = {"laplace": {"epsilon": "0.3"}, "gaussian": {"rho": "0.03"}, "pure": {"epsilon": "0.3"}}
+
+
+@pytest.mark.parametrize("noise", list(NOISES))
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_squared_errors_never_grow(kind, noise):
+    """The truth is among the answers that are projected on, for any noise and any batch."""
+    batch, rng = KINDS[kind], np.random.default_rng(11)
+    plan = lrm.plan(batch, noise=noise, effort="quick")
+    for _ in range(3):
+        counts = rng.poisson(0.8, batch.shape[1]) * rng.integers(1, 30)
+        release = lrm.release(plan, counts, **NOISES[noise])
+        fixed = release.consistent().answers
+        truth = batch.queries.apply(counts.astype(float))
+        before, after = (np.sum((a - truth) ** 2) for a in (release.answers, fixed))
+        assert after <= before * (1 + 1e-9) + 1e-9
+
+
+@pytest.mark.parametrize("method", ["joint", "interior", "residuals"])
+def test_tables_that_close_cycles_bring_answers_to_those_of_a_joint_table(monkeypatch, method):
+    """Over three attributes the table that closes the cycle is the joint table itself."""
+    for name, value in METHODS[method].items():
+        monkeypatch.setattr(consistent, name, value)
+    batch = marginals([3, 4, 3], [2])
+    matrix = batch.queries.dense()
+    noisy = matrix @ np.arange(36.0) + np.random.default_rng(5).laplace(size=len(matrix)) * 300
+    answers = consistent.consistent_answers(batch, noisy)
+    scale = np.abs(noisy).max()
+    assert np.allclose(answers, joint_nearest(matrix, noisy), atol=1e-5 * scale)
 
 
 def test_a_known_total_is_kept():
