@@ -13,7 +13,10 @@ OTHERS = 3
 """Every so many statements one is of the kind that the case is about; the others are counts."""
 
 FEW = 25
-"""Statements up to which each may have two columns of groups; more would have many answers."""
+"""Statements up to which each may have two columns of groups, and conditions of its own."""
+
+CONDITIONS = 5
+"""Conditions of a larger batch: in those that people write, many statements share them."""
 
 MIDDLES = [(low + high) / 2 for low, high in pairwise(EDGES)]
 """What the numbers of each bin are added up as."""
@@ -91,11 +94,11 @@ class _Writer:
     """Writes random statements over the attributes of a domain."""
 
     def __init__(self, draw, case, domain):
-        self._draw, self._case = draw, case
+        self._draw, self._case, self._pool = draw, case, []
         self._names = [name for name in domain.names if name not in {"delay", "cost"}]
         self._groupable = [name for name in self._names if name not in {"zone", "day"}]
         self._ordered = [name for name in self._names if name in {"age", "grade", "hour"}]
-        self._domain = domain
+        self._pool = [self._condition() for _ in range(CONDITIONS)] if case.size > FEW else []
 
     def question(self, number: int) -> Question:
         """The statement with a number; the first, and some others, are of the case's kind."""
@@ -128,6 +131,8 @@ class _Writer:
 
     def _condition(self) -> str:
         """No condition, one, or two of different attributes, which some declared cell meets."""
+        if self._pool:
+            return str(self._draw.choice(self._pool))
         count = min(int(self._draw.integers(0, 3)), len(self._groupable))
         names = self._draw.choice(self._groupable, count, replace=False) if count else []
         atoms = [self._atom_of(str(name)) for name in names]
