@@ -10,6 +10,9 @@ from matrix.visits import SHARES, reference
 FAR = 15
 """Standard errors that noise moves no answer by: 1e-9 of Laplace noise, less of other noise."""
 
+PER_CENT = 100.0
+"""By how much a rate in per cent, of one row, multiplies the noise of a count."""
+
 
 class Answers:
     """The answers of a release with hardly any noise, without their intervals."""
@@ -33,7 +36,7 @@ class Answers:
 
     def check(self, answer, want, allowed, place) -> None:
         """Assert that an answer is what DuckDB has, but for noise and what is allowed."""
-        near = 1e-6 * (1 + abs(want)) + self._noise * max(1.0, abs(want)) + allowed
+        near = 1e-6 * (1 + abs(want)) + self._noise * max(PER_CENT, abs(want)) + allowed
         assert abs(answer - want) <= near, f"{answer} is not DuckDB's {want}: {place}"
 
 

@@ -8,7 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lrm
-from lrm.planning.design.products.corners import at_corners, check_parts, find_parts
+from lrm.planning.design.products.corners import (
+    at_corners,
+    check_parts,
+    find_parts,
+    fused_parts,
+)
 from lrm.queries.maps.matrices import DenseMap
 
 SIZES = {"a": 10, "b": 6}
@@ -60,6 +65,49 @@ def test_a_sum_alone_has_the_error_of_its_largest_value(noise):
         privacy = plan.privacy(rho="0.5") if noise == "gaussian" else plan.privacy(epsilon=1)
         error = plan.accuracy(privacy).nominal.root_mean_squared_error
         assert error <= 1.001 * 4 * (1.0 if noise == "gaussian" else math.sqrt(2))
+
+
+@pytest.mark.parametrize("others", [1, 2])
+def test_axes_of_sums_are_fused_with_one_corner_that_is_no_value(others):
+    """What is combined with no value counts for nothing, however many axes there are."""
+    sums = DenseMap(np.array([[1.0, 2, 4]]))
+    parts = find_parts([sums])
+    kept = np.eye(2, dtype=np.int64)
+    fused = fused_parts([parts, kept, *[parts] * (others - 1)])
+    check_parts(fused, 3 * 2 * 3 ** (others - 1))
+    query = np.array([[1.0, 0.0]])
+    rows = np.kron(sums.dense(), query)
+    for _ in range(others - 1):
+        rows = np.kron(rows, sums.dense())
+    corners = at_corners(DenseMap(rows), fused)
+    assert corners is not None
+    assert np.allclose(corners.dense() @ fused / fused[:, 0].sum(), rows, rtol=0, atol=1e-9)
+
+
+def test_sums_by_other_groups_than_counts_are_planned():
+    """A sum without a count has a corner that is no value, and its attribute may be fused."""
+    wards = lrm.Domain(
+        [
+            lrm.Categories("sex", ["f", "m"]),
+            lrm.Integers("grade", 0, 5),
+            lrm.Integers("age", 0, 19),
+            lrm.Integers("zone", 0, 199),
+            lrm.Integers("hour", 0, 23),
+            lrm.Dates("day", "2024-01-01", "2024-12-31", by="month"),
+            lrm.Numbers("cost", [0, 10, 50, 200]),
+        ],
+        "t",
+    )
+    batch = lrm.sql(
+        """SELECT grade, sex, MONTH(day) AS month, SUM(2 * cost) AS s FROM t
+               WHERE age BETWEEN 2 AND 4 GROUP BY grade, sex, month;
+           SELECT age, grade, COUNT(*) AS n FROM t GROUP BY age, grade;
+           SELECT age, grade, COUNT(*) AS m FROM t WHERE sex = 'm' OR grade < 3
+               GROUP BY age, grade""",
+        wards,
+    )
+    plan = lrm.plan(batch, noise="laplace", effort="quick")
+    assert max(plan.statement_ratios) <= 1.001
 
 
 def test_squares_have_no_values_between_others():

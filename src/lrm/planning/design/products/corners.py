@@ -69,6 +69,26 @@ def at_corners(factor: LinearMap, parts: Integers) -> LinearMap | None:
     return DenseMap(corners)
 
 
+def fused_parts(parts_of_axes: Sequence[Integers]) -> Integers:
+    """The parts of several axes as one, whose values are the combinations of theirs.
+
+    A corner that is no value of an axis counts for nothing, whatever it is combined with: all of
+    these combinations are one corner.
+
+    Examples
+    --------
+    >>> fused_parts([np.array([[1, 2, 4], [3, 2, 0]]), np.eye(2, dtype=int)]).tolist()
+    [[1, 0, 2, 0, 4, 0], [0, 1, 0, 2, 0, 4], [3, 3, 2, 2, 0, 0]]
+    """
+    parts = np.ones((1, 1), dtype=np.int64)
+    for part in parts_of_axes:
+        parts = np.kron(parts, part)
+    is_value = parts.max(axis=1) == parts[:, 0].sum()
+    if is_value.all():
+        return parts
+    return np.vstack([parts[is_value], parts[~is_value].sum(axis=0, keepdims=True)])
+
+
 def find_parts(factors: Sequence[LinearMap]) -> Integers | None:
     """The parts of corners that values of an axis count for; None where every value is a corner.
 

@@ -18,7 +18,7 @@ import numpy as np
 from lrm.clock import Clock
 from lrm.errors import StopSolver
 from lrm.planning.design.products.basis import Basis, BasisStatistics, identity_basis
-from lrm.planning.design.products.corners import MOST_ENTRIES, MOST_PARTS
+from lrm.planning.design.products.corners import MOST_ENTRIES, MOST_PARTS, fused_parts
 from lrm.planning.design.products.marginals import Marginals, Point
 from lrm.planning.design.products.quadratic import FactorPairs, PairGram, Quadratic
 from lrm.planning.design.products.strategy import Axis, Group, on_axes
@@ -27,8 +27,7 @@ from lrm.planning.solvers.products.joint import LONGEST, MixedGram, rows_of
 from lrm.planning.solvers.products.search import SetSearch
 from lrm.planning.solvers.settings import Effort
 from lrm.planning.solvers.sparse_rows import Stage, optimise_sparse_rows
-from lrm.queries.maps.kron import kronecker
-from lrm.queries.maps.linear import TINY, Floats
+from lrm.queries.maps.linear import TINY, Floats, Integers
 from lrm.queries.maps.products.batch import ProductBatch
 
 #: Most queries of a term over a long one: each is answered through all rows of its basis.
@@ -158,7 +157,7 @@ class _Fusing:
         axis = Axis(
             tuple(i for part_axis in together for i in part_axis.attributes),
             tuple(marks for part_axis in together for marks in part_axis.labels),
-            parts=kronecker(map(_parts, together)).astype(np.int64) if cornered else None,
+            parts=fused_parts([_parts(part_axis) for part_axis in together]) if cornered else None,
         )
         axes = (*group.axes[:first], axis, *group.axes[last:])
         reduced = on_axes(self.own, axes)
@@ -188,9 +187,9 @@ class _Fusing:
         yield from (candidate.rows for candidate in tried)
 
 
-def _parts(axis: Axis) -> Floats:
+def _parts(axis: Axis) -> Integers:
     """The parts of an axis, of which every value is a corner where it has none."""
-    return np.asarray(np.eye(axis.size) if axis.parts is None else axis.parts, dtype=np.float64)
+    return np.eye(axis.size, dtype=np.int64) if axis.parts is None else axis.parts
 
 
 def _shares(
