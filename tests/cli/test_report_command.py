@@ -3,7 +3,10 @@
 import csv
 import json
 
+import numpy as np
 import pytest
+
+import lrm
 
 
 def test_a_release_becomes_a_page(run, release_file, in_folder):
@@ -83,7 +86,6 @@ def test_show_exports_everything(run, release_file, in_folder):
     ("args", "sentence"),
     [
         (["plan.lrm", "--export", "facts.json"], "a plan has none yet"),
-        (["answers.lrm", "--post-process", "integer"], "give --output too"),
         (["answers.lrm", "--export", "a", "--csv", "a"], "name the same file"),
     ],
 )
@@ -91,3 +93,14 @@ def test_show_refuses_what_it_cannot_do(run, release_file, args, sentence):
     result = run("show", *args)
     assert result.exit_code == 2
     assert sentence in result.stderr
+
+
+def test_processed_answers_stand_beside_the_released_ones(run, release_file):
+    text = run("show", "answers.lrm", "--post-process", "consistent").output
+    assert "processed" in text
+    assert "Intervals and standard errors are those of the raw answers" in text
+    facts = json.loads(run("show", "answers.lrm", "--post-process", "consistent", "--json").output)
+    release = lrm.load_release("answers.lrm")
+    fixed = release.consistent().answers
+    assert [answer["answer"] for answer in facts["answers"]] == release.answers.tolist()
+    assert np.allclose([answer["processed"] for answer in facts["answers"]], fixed)

@@ -163,7 +163,7 @@ def test_answers_stand_with_their_intervals():
 
 def test_processed_answers_are_named_with_their_bias(pages):
     text = Tree(pages["processed"]).text
-    assert "raw answer" in text
+    assert ", processed" in text
     assert "Intervals and standard errors are those of the raw answers" in text
     assert "Biased: small counts come out too large on average" in text
     assert "Post-processing" not in Tree(pages["release"]).text

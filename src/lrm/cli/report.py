@@ -44,7 +44,10 @@ def processed_answers(release: "Release", steps: tuple[str, ...] | None) -> "Pro
     """Apply the steps that were asked for, if any were."""
     from lrm.releases.postprocess import process
 
-    return None if steps is None else process(release, steps)
+    if steps is None:
+        return None
+    with waiting("processing the answers"):
+        return process(release, steps)
 
 
 @click.command()

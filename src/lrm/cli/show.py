@@ -13,6 +13,7 @@ from lrm.errors import FileFormatError
 
 if TYPE_CHECKING:
     from lrm.releases import Release
+    from lrm.views.outputs.export import Export
 
 ALL_ROWS = 100_000
 """Rows of a statement that is asked for by name."""
@@ -48,8 +49,8 @@ def show(file: str, statement: str | None, **choices: Any) -> None:
 
     STATEMENT shows one table of a release: the name of a statement or of one of its answers, its
     title, or its number; with --json its columns and rows, nothing rounded. --plot draws the
-    answers of a release with their intervals. --post-process adds processed answers to the files
-    that are written; the raw ones stay, and intervals are for them.
+    answers of a release with their intervals. --post-process shows processed answers beside the
+    released ones, in the files that are written too; intervals are those of the released ones.
 
     \b
     Example:
@@ -58,6 +59,7 @@ def show(file: str, statement: str | None, **choices: Any) -> None:
       lrm show answers.lrm --confidence 0.99 -o answers.csv
       lrm show answers.lrm -o tables/ -o answers.xlsx
       lrm show answers.lrm by_month -o by_month.md
+      lrm show answers.lrm --post-process consistent
       lrm show answers.lrm --plot answers.svg
       lrm show answers.lrm -o answers.json -o answers.csv \
           --post-process consistent
@@ -110,39 +112,38 @@ def _show_release(
     release: "Release", statement: str | None, targets: dict[str, str], choices: dict[str, Any]
 ) -> None:
     from lrm.views.documents import answers_document, release_document
+    from lrm.views.outputs.export import Export
     from lrm.views.outputs.json_file import frame_facts
     from lrm.views.releases import summary_facts
 
     confidence, limit = choices["confidence"], choices["limit"]
-    written = _write_files(release, statement, targets, choices)
+    processed = processed_answers(release, choices["post_process"])
+    export = Export(release, statement, confidence, processed)
+    written = _write_files(export, targets, choices)
     if choices["as_json"] and statement is None:
-        print_json({"kind": "release", **summary_facts(release, confidence)})
+        facts = summary_facts(release, confidence, processed=processed)
+        print_json({"kind": "release", **facts})
         return
     if choices["as_json"]:
-        print_json({"kind": "release", **frame_facts(release.frame(statement, confidence))})
+        frame = release.frame(statement, confidence, processed=processed)
+        print_json({"kind": "release", **frame_facts(frame)})
         return
     if statement is None:
-        print_document(release_document(release, confidence, 20 if limit is None else limit))
+        most = 20 if limit is None else limit
+        print_document(release_document(release, confidence, most, processed))
     else:
         most = ALL_ROWS if limit is None else limit
-        print_document(answers_document(release, confidence, most, statement))
+        print_document(answers_document(release, confidence, most, statement, processed))
     if written:
         echo(f"written: {', '.join(written)}")
 
 
-def _write_files(
-    release: "Release", statement: str | None, targets: dict[str, str], choices: dict[str, Any]
-) -> list[str]:
+def _write_files(export: "Export", targets: dict[str, str], choices: dict[str, Any]) -> list[str]:
     """Write the files that were asked for; return their names."""
     from lrm.views.figures import answers_drawing
     from lrm.views.outputs import is_folder, write_export
     from lrm.views.outputs.csv_files import folder_files
-    from lrm.views.outputs.export import Export
 
-    processed = processed_answers(release, choices["post_process"])
-    if processed is not None and not targets:
-        raise click.UsageError("--post-process shows in files: give --output too")
-    export = Export(release, statement, choices["confidence"], processed)
     for path in targets.values():
         if is_folder(path) and Path(path).is_dir():
             for file in folder_files(export, Path(path)):
@@ -150,5 +151,5 @@ def _write_files(
     for option, path in targets.items():
         write_export(export, path, ALIASES.get(option))
     if choices["plot"] is not None:
-        answers_drawing(release, choices["confidence"]).save(choices["plot"])
+        answers_drawing(export.release, choices["confidence"]).save(choices["plot"])
     return [*targets.values(), *([choices["plot"]] if choices["plot"] else [])]

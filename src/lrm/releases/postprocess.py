@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 MOST_MOVED = 20
 """Statements whose distance a note lists."""
 
+MANY_NEGATIVE = 0.05
+"""Share of negative answers from which on a note names the bias."""
+
 STEPS = {
     "consistent": (
         "The answers of tables without negative counts that are nearest to the released answers: "
@@ -100,6 +103,17 @@ class Processed:
             rows = ratio[slice(*statement.rows)]
             moved[statement.name] = float(np.sqrt(np.mean(rows**2))) if len(rows) else 0.0
         return moved
+
+    @property
+    def sentences(self) -> list[str]:
+        """What a reader must know: whose the intervals are, how far answers moved, their bias."""
+        sentences = [INTERVALS, self.moved_words]
+        if "consistent" in self.steps and self.negative_share >= MANY_NEGATIVE:
+            sentences.append(
+                f"{self.negative_share:.0%} of the released answers are negative: the processed "
+                "ones are biased, small counts upwards and large ones a little downwards."
+            )
+        return sentences
 
     @property
     def negative_share(self) -> float:

@@ -251,13 +251,21 @@ class StatementTable:
         answer = float(self.numbers["answer"][row, place])
         if math.isnan(answer):
             return Cell("")
-        error = self._own_error(row, place)
-        text = beside(answer, error)
-        if "processed" in self.numbers:
-            done = float(self.numbers["processed"][row, place])
-            text = f"{done:,.0f}" if done == round(done) else beside(done, error)
-            return Cell(text, f"raw {beside(answer, error)}" + self._note(row, place, note), share)
+        text = beside(answer, self._own_error(row, place))
         return Cell(text, self._note(row, place, note).strip(), share)
+
+    def processed_cell(self, row: int, place: int) -> Cell:
+        """The processed value of one answer, which stands beside it."""
+        value = float(self.numbers["processed"][row, place])
+        if math.isnan(value):
+            return Cell("")
+        whole = math.isfinite(value) and value == round(value)
+        return Cell(f"{value:,.0f}" if whole else beside(value, self._own_error(row, place)))
+
+    @property
+    def is_processed(self) -> bool:
+        """Whether processed answers stand beside the released ones."""
+        return "processed" in self.numbers
 
     def _note(self, row: int, place: int, shown: bool) -> str:
         low, high = (float(self.numbers[name][row, place]) for name in ("low", "high"))
@@ -330,7 +338,11 @@ class StatementTable:
                     line.append(Cell(""))
                     continue
                 share = max(0.0, min(1.0, float(answers[at]) / largest)) if heat else None
-                line.append(self.cell(at, 0, note=not same, share=share))
+                cell = self.cell(at, 0, note=not same, share=share)
+                if self.is_processed:
+                    value = self.processed_cell(at, 0).text
+                    cell = replace(cell, note=f"{cell.note} processed {value}".strip())
+                line.append(cell)
             lines.append(tuple(line))
         name = columns[across].name
         return Table(f"{title} · {name} →", tuple(headings), tuple(lines), self.note, key=key)
@@ -346,6 +358,8 @@ class StatementTable:
         for place, name in enumerate(answers):
             error = f" ({self.alike(place)})" if same[place] and not each else ""
             headings.append(Heading(spoken_name(name) + error))
+            if self.is_processed:
+                headings.append(Heading(f"{spoken_name(name)}, processed"))
         scale = self._scale() if bars else None
         lines = []
         for row, codes_of in enumerate(codes.tolist()):
@@ -353,6 +367,8 @@ class StatementTable:
             for place in range(len(answers)):
                 cell = self.cell(row, place, note=not same[place])
                 line.append(cell if scale is None else replace(cell, bar=self._bar(row, scale)))
+                if self.is_processed:
+                    line.append(self.processed_cell(row, place))
             lines.append(tuple(line))
         return Table(title, tuple(headings), tuple(lines), self.note, key=key)
 
@@ -399,18 +415,24 @@ def grouped_tables(
 
 def single_numbers(tables: Sequence[StatementTable]) -> Table:
     """Statements without groups as one table: a number, and how far it may be off."""
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
+    processed = any(table_view.is_processed for table_view in tables)
     for table_view in tables:
         for place, name in enumerate(table_view.frame.answers):
             title = table_view.statement.title
             several = len(table_view.frame.answers) > 1
             label = f"{title}: {spoken_name(name)}" if several and title != name else title
-            cells = [table_view.cell(row, place, note=True) for row in range(len(table_view.frame))]
-            rows += [(Cell(label), replace(cell, note=""), Cell(cell.note)) for cell in cells]
+            for row in range(len(table_view.frame)):
+                cell = table_view.cell(row, place, note=True)
+                line = [Cell(label), replace(cell, note=""), Cell(cell.note)]
+                if processed:
+                    line.append(table_view.processed_cell(row, place))
+                rows.append(tuple(line))
     percent = f"{100 * tables[0].frame.confidence:.4g} % interval"
-    headings = (Heading("answer", words=True, label=True), Heading("value"), Heading(percent))
+    headings = [Heading("answer", words=True, label=True), Heading("value"), Heading(percent)]
+    headings += [Heading("processed")] if processed else []
     notes = " ".join(table_view.note for table_view in tables if table_view.note)
-    return Table(SINGLE, headings, tuple(rows), notes)
+    return Table(SINGLE, tuple(headings), tuple(rows), notes)
 
 
 def display_facts(release: Release) -> list[dict[str, Any]]:

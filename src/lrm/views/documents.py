@@ -13,6 +13,8 @@ from lrm.planning.plan import Plan
 from lrm.planning.plan.tolerances import Met
 from lrm.queries.workload.layout import find_statement
 from lrm.releases import Preview, Release
+from lrm.releases.core import shown_values
+from lrm.releases.postprocess import Processed
 from lrm.views.answers import grouped_tables, single_numbers, statement_table, usable_words
 from lrm.views.blocks import Block, Document, Facts, Prose, plain_table
 from lrm.views.budgets import BUDGET_COLUMNS, ENTRY_COLUMNS, budget_row, entry_row, preview_lines
@@ -113,22 +115,36 @@ def preview_document(preview: Preview, confidence: float, limit: int) -> Documen
     )
 
 
-def release_document(release: Release, confidence: float, limit: int) -> Document:
+def release_document(
+    release: Release, confidence: float, limit: int, processed: Processed | None = None
+) -> Document:
     """What a release guarantees, and its answers."""
-    answers = answers_document(release, confidence, limit)
+    answers = answers_document(release, confidence, limit, processed=processed)
     lines = Facts(tuple(release_lines(release)))
     return Document("", (lines,), parts=(Document("", answers.blocks), *answers.parts))
 
 
 def answers_document(
-    release: Release, confidence: float, limit: int, name: str | None = None
+    release: Release,
+    confidence: float,
+    limit: int,
+    name: str | None = None,
+    processed: Processed | None = None,
 ) -> Document:
     """One grid per statement, of at most ``limit`` rows each; or the one called ``name``."""
     batch = release.plan.workload
     statements = batch.tables if name is None else (find_statement(batch, name),)
     listed = statements[:MOST_STATEMENTS] if limit else ()
+    values = None if processed is None else shown_values(release, processed.answers)
     tables = [
-        statement_table(release, entry, confidence, most=limit * MOST_COLUMNS, columns=MOST_COLUMNS)
+        statement_table(
+            release,
+            entry,
+            confidence,
+            processed=values,
+            most=limit * MOST_COLUMNS,
+            columns=MOST_COLUMNS,
+        )
         for entry in listed
     ]
     cut = len(listed) < len(statements)
@@ -158,6 +174,8 @@ def answers_document(
         f"± is half of a {100 * confidence:.4g} % interval, which covers the noise alone; answers "
         "are neither rounded nor clipped"
     )
+    if processed is not None:
+        sentences += [*(words for _, words in processed.notes), *processed.sentences]
     return _apart(*grids, _said(sentences))
 
 

@@ -14,7 +14,7 @@ from lrm.privacy.budget import NOT_PROMISED
 from lrm.queries.workload import EXPLICIT_QUERIES
 from lrm.releases import Release
 from lrm.releases.core import shown_values
-from lrm.releases.postprocess import INTERVALS, Processed
+from lrm.releases.postprocess import Processed
 from lrm.views.answers import (
     SINGLE,
     StatementTable,
@@ -186,7 +186,7 @@ def _answers(
         notes = Prose(tuple(derived_notes(release.plan.workload.derived)), "list")
         after.append(Document("", (Prose((DERIVED,)), notes)))
     if processed is not None:
-        blocks = (Prose((INTERVALS,)), Facts((*processed.notes, ("moved", processed.moved_words))))
+        blocks = (Prose(tuple(processed.sentences)), Facts(tuple(processed.notes)))
         after.append(Document("Post-processing", blocks))
     return Document("Answers", (Prose(tuple(sentences)),), parts=tuple(after))
 
