@@ -60,12 +60,14 @@ def _affine() -> Workload:
 BATCHES: Mapping[str, Case] = {
     **{name: CASES[name] for name in GOLDEN},
     **{
-        f"shaped {name}": Case(partial(_shaped, name), options={**QUICK, "noise": "pure"})
+        f"shaped {name}": Case.of_total(partial(_shaped, name), options={**QUICK, "noise": "pure"})
         for name in SHAPED
     },
-    "ranges of 32 of 2560 cells": Case(partial(families.width_ranges, 2560, 32), options=NORMAL),
-    "prefix sums of 8208 cells": Case(partial(families.prefix, 8208), options=NORMAL),
-    "conditions on two attributes": Case(_affine, options=GAUSSIAN),
+    "ranges of 32 of 2560 cells": Case.of_total(
+        partial(families.width_ranges, 2560, 32), options=NORMAL
+    ),
+    "prefix sums of 8208 cells": Case.of_total(partial(families.prefix, 8208), options=NORMAL),
+    "conditions on two attributes": Case.of_total(_affine, options=GAUSSIAN),
 }
 """Cases of the golden set of at most two seconds each, and what they do not read."""
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from lrm.domain import Lookup as Lookup
     from lrm.domain import Numbers as Numbers
     from lrm.domain.file import read_domain as read_domain
+    from lrm.domain.people import Feature as Feature
+    from lrm.domain.people import People as People
+    from lrm.domain.people import PrivateTable as PrivateTable
     from lrm.errors import LrmError as LrmError
     from lrm.ledger import Ledger as Ledger
     from lrm.planning.plan import Plan as Plan
@@ -52,12 +55,15 @@ _HOMES = {
     "CsvForm": "lrm.domain",
     "Dates": "lrm.domain",
     "Domain": "lrm.domain",
+    "Feature": "lrm.domain.people",
     "Integers": "lrm.domain",
     "Ledger": "lrm.ledger",
     "Lookup": "lrm.domain",
     "LrmError": "lrm.errors",
+    "People": "lrm.domain.people",
     "Plan": "lrm.planning.plan",
     "PrivacyUnit": "lrm.privacy.unit",
+    "PrivateTable": "lrm.domain.people",
     "Release": "lrm.releases",
     "Workload": "lrm.queries.workload",
     "compare": "lrm.planning.plan.comparison",

@@ -41,9 +41,9 @@ FAULTS = [
     (lambda: PrivacyUnit("who", 1, "swap"), "must be 'add-remove' or 'substitute', not 'swap'"),
     (
         lambda: PrivacyUnit.from_facts({"column": None}),
-        "exactly the fields column, max_rows and neighbours",
+        "exactly the fields column, max_rows, neighbours",
     ),
-    (lambda: PrivacyUnit.from_facts("row"), "exactly the fields column, max_rows and neighbours"),
+    (lambda: PrivacyUnit.from_facts("row"), "exactly the fields column, max_rows, neighbours"),
 ]
 
 

@@ -12,6 +12,7 @@ from lrm.errors import TableError
 
 if TYPE_CHECKING:
     from lrm.domain import CsvForm, Domain
+    from lrm.domain.people import People
     from lrm.tables.row_check import RowCheck
 
 _FILE_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
@@ -140,6 +141,7 @@ def check(file: str, table: str | None, *, rows: bool, as_json: bool) -> None:
       lrm domain check domain.yaml --table visits.csv --rows
       cat domain.yaml | lrm domain check -
     """
+    from lrm.domain import Domain
     from lrm.queries.maps.products.tabulation import total
     from lrm.tables import open_table
     from lrm.views.documents import facts_document
@@ -147,6 +149,9 @@ def check(file: str, table: str | None, *, rows: bool, as_json: bool) -> None:
     if rows and table is None:
         raise click.UsageError("--rows reads a table; name it with --table")
     declared = read_declared(file)
+    if not isinstance(declared, Domain):
+        _check_people(declared, file, table, as_json=as_json)
+        return
     fits, row_check = "", None
     if table is not None:
         opened = open_table(table)
@@ -168,6 +173,30 @@ def check(file: str, table: str | None, *, rows: bool, as_json: bool) -> None:
         echo(f"{STANDARD_INPUT if file == '-' else file} is complete{fits}")
     if row_check is not None:
         _check_kept(row_check)
+
+
+def _check_people(people: "People", file: str, table: str | None, *, as_json: bool) -> None:
+    """Show the tables and features of a people."""
+    from lrm.domain.people import people_facts
+    from lrm.views.documents import facts_document
+
+    if table is not None:
+        raise click.UsageError(
+            f"{file} declares several tables; lrm release --dry-run checks all that a plan reads"
+        )
+    if as_json:
+        print_json(people_facts(people))
+        return
+    lines = [("people", people.name), ("protects", people.words)]
+    for each in people.tables:
+        most = "one row" if each.most is None else f"at most {each.most:,} rows"
+        attributes = ", ".join(f"{a.name} ({a.size:,} cells)" for a in each.attributes)
+        lines.append((each.name, f"{most} per person ({each.person}); {attributes}"))
+    for feature in people.features:
+        of = f"{feature.value} of {feature.of}{f'.{feature.column}' if feature.column else ''}"
+        lines.append((feature.name, f"{of}, {feature.attribute.size:,} cells"))
+    print_document(facts_document(lines))
+    echo(f"{STANDARD_INPUT if file == '-' else file} is complete")
 
 
 OWNER_ONLY = "for the data owner's eyes only: exact and not private; never publish it"

@@ -12,7 +12,7 @@ from lrm.files.reading import TEXT_LIMIT
 from lrm.files.writing import check_target
 
 if TYPE_CHECKING:
-    from lrm.domain import Domain
+    from lrm.domain.people import Declared
     from lrm.queries.workload import Workload
 
 STANDARD_INPUT = "standard input"
@@ -45,7 +45,7 @@ def read_questions(source: str, domain: str | None) -> "Workload":
     return read_queries(source, None if domain is None else read_declared(domain))
 
 
-def read_queries(source: str, domain: "Domain | None") -> "Workload":
+def read_queries(source: str, domain: "Declared | None") -> "Workload":
     """Read a batch of queries over a domain that is known already."""
     from lrm.queries.files import parse_questions, read_batch
 
@@ -54,12 +54,12 @@ def read_queries(source: str, domain: "Domain | None") -> "Workload":
     return read_batch(source, domain)
 
 
-def read_declared(source: str) -> "Domain":
+def read_declared(source: str) -> "Declared":
     """Read a domain file, or standard input."""
-    from lrm.domain.file import parse_domain, read_domain
+    from lrm.domain.file import parse_declared, read_domain
 
     if source == "-":
-        return parse_domain(read_standard_input(), STANDARD_INPUT)
+        return parse_declared(read_standard_input(), STANDARD_INPUT)
     return read_domain(source)
 
 

@@ -22,6 +22,7 @@ from lrm.cli.terminal import echo, print_document, print_json
 from lrm.errors import FileFormatError
 
 if TYPE_CHECKING:
+    from lrm.planning.plan import Plan
     from lrm.releases import Preview, Release
 
 
@@ -29,8 +30,11 @@ if TYPE_CHECKING:
 @click.argument("plan")
 @click.option(
     "--table",
+    "tables",
     metavar="TABLE",
-    help="A .csv or .parquet file, FILE.duckdb::TABLE, postgresql://…?table=NAME or spark:TABLE.",
+    multiple=True,
+    help="A .csv or .parquet file, FILE.duckdb::TABLE, postgresql://…?table=NAME or spark:TABLE; "
+    "of a people with several tables NAME=TABLE, once for each.",
 )
 @click.option(
     "--counts",
@@ -90,12 +94,11 @@ def release(plan: str, **choices: Any) -> None:
     _check_places(plan, choices)
     amounts = read_amounts(choices)
     check_confidence(choices["confidence"])
-    table, counts = choices["table"], choices["counts"]
     with waiting("reading the plan"):
         loaded = load_plan(plan)
     arguments = {
         "plan": loaded,
-        "data": CountsFile(counts) if table is None else table,
+        "data": _data(loaded, choices["tables"]) or CountsFile(choices["counts"]),
         **amounts,
         **{name: choices[name] for name in ("ledger", "budget", "neighbours", "max_rows")},
     }
@@ -113,9 +116,25 @@ def release(plan: str, **choices: Any) -> None:
         del answered, arguments, loaded  # which takes milliseconds, and Ctrl-C may come in these
 
 
+def _data(plan: "Plan", tables: tuple[str, ...]) -> str | dict[str, str] | None:
+    """The table of a plan; the tables of a people by their names."""
+    domain = plan.workload.domain
+    if domain is None or domain.level is None:
+        if len(tables) > 1:
+            raise click.UsageError("the plan reads one table; give --table once")
+        return tables[0] if tables else None
+    pairs = [table.partition("=") for table in tables]
+    names = ", ".join(table.name for table in domain.level.tables)
+    if not all(name and source for name, _, source in pairs):
+        raise click.UsageError(f"the plan reads {names}; give each as --table NAME=TABLE")
+    if len({name for name, *_ in pairs}) < len(pairs):
+        raise click.UsageError("a table is given twice; give each as --table NAME=TABLE once")
+    return {name: source for name, _, source in pairs}
+
+
 def _check_choices(choices: dict[str, Any]) -> None:
     """Refuse options that leave open, or contradict, what is read and what is charged."""
-    if (choices["table"] is None) == (choices["counts"] is None):
+    if bool(choices["tables"]) == (choices["counts"] is not None):
         raise click.UsageError("give --table, or --counts with the counts of the cells")
     if choices["ledger"] is not None and choices["no_ledger"]:
         raise click.UsageError("--no-ledger contradicts --ledger (or LRM_LEDGER); leave one out")
@@ -135,8 +154,8 @@ def _check_places(plan: str, choices: dict[str, Any]) -> None:
     """Refuse places that cannot be written, or that hold an input."""
     outputs = {"--output": choices["output"], "--csv": choices["csv"]}
     inputs = {"PLAN": plan, "--counts": choices["counts"], "--ledger": choices["ledger"]}
-    if choices["table"] is not None:
-        inputs["--table"] = choices["table"].partition("::")[0]
+    for table in choices["tables"]:
+        inputs[f"--table {table}"] = table.partition("::")[0]
     check_apart(outputs, inputs)
     for place in outputs.values():
         check_output(place, force=choices["force"] or choices["dry_run"])

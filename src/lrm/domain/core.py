@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lrm.domain.people import Level
+
 MOST_ATTRIBUTES = 500
 """Attributes of a table: the number of its cells then has fewer than 4,300 digits."""
 
@@ -60,6 +62,8 @@ class Domain:
         How the table's CSV files are written, if it is stored in such files.
     lookups
         Public tables that give further columns to values of attributes.
+    level
+        Where the rows follow from several tables of a people: how (`lrm.domain.people`).
 
     Examples
     --------
@@ -80,15 +84,18 @@ class Domain:
     unit: PrivacyUnit = field(default_factory=PrivacyUnit)
     csv: CsvForm | None = None
     lookups: tuple[Lookup, ...] = ()
+    level: Level | None = None
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - the sections of a domain file
         self,
         attributes: Iterable[Attribute],
         table: str | None = None,
         unit: PrivacyUnit | None = None,
         csv: CsvForm | None = None,
         lookups: Iterable[Lookup] = (),
+        level: Level | None = None,
     ) -> None:
+        object.__setattr__(self, "level", level)
         object.__setattr__(self, "attributes", tuple(attributes))
         object.__setattr__(self, "table", table)
         object.__setattr__(self, "unit", PrivacyUnit() if unit is None else unit)
@@ -370,6 +377,8 @@ class Domain:
         }
         if self.lookups:
             facts["lookups"] = [lookup.facts for lookup in self.lookups]
+        if self.level is not None:
+            facts["level"] = self.level.text
         # Floats are written by repr, the shortest text that reads back as the same number.
         text = json.dumps(facts, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()

@@ -14,6 +14,12 @@ Neighbours = Literal["add-remove", "substitute"]
 
 MOST_ROWS = 10**9
 
+PERSON = "(person)"
+"""The column of a table that has one row per person of a people."""
+
+NO_PEOPLE = ("people", None)
+"""The fact that older files leave out."""
+
 
 @dataclass(frozen=True, slots=True)
 class PrivacyUnit:
@@ -29,11 +35,14 @@ class PrivacyUnit:
         protects single rows, and a larger number is a statement about the counts.
     neighbours
         ``"add-remove"``, or ``"substitute"`` where the number of units is public.
+    people
+        The name of a people with several tables: a unit is one person with all rows in all of
+        them, and ``max_rows`` those that count in one table. None for a single table.
 
     Examples
     --------
     >>> PrivacyUnit()
-    PrivacyUnit(column=None, max_rows=1, neighbours='add-remove')
+    PrivacyUnit(column=None, max_rows=1, neighbours='add-remove', people=None)
     >>> PrivacyUnit("patient_id", 3).words
     "one person (column 'patient_id') with at most 3 rows, added or removed"
     """
@@ -41,6 +50,7 @@ class PrivacyUnit:
     column: str | None = None
     max_rows: int = 1
     neighbours: Neighbours = "add-remove"
+    people: str | None = None
 
     def __post_init__(self) -> None:
         if self.column is not None and not (isinstance(self.column, str) and self.column.strip()):
@@ -55,6 +65,10 @@ class PrivacyUnit:
             raise BudgetError(
                 f"neighbours must be 'add-remove' or 'substitute', not {spell(self.neighbours)}"
             )
+        if self.people is not None and not (isinstance(self.people, str) and self.people.strip()):
+            raise BudgetError(f"people must be the name of a people, not {spell(self.people)}")
+        if self.people is not None and self.column is None:
+            raise BudgetError("the persons of a people are named by a column; give column")
 
     @property
     def factor(self) -> int:
@@ -75,6 +89,8 @@ class PrivacyUnit:
         >>> PrivacyUnit().protected, PrivacyUnit(max_rows=5).protected
         ('one row', 'one person with at most 5 rows')
         """
+        if self.people is not None:
+            return f"one person of {self.people!r}, with all rows in all tables"
         if self.column is None and self.max_rows == 1:
             return "one row"
         person = "one person" if self.column is None else f"one person (column {self.column!r})"
@@ -105,7 +121,7 @@ class PrivacyUnit:
         >>> PrivacyUnit("patient_id", 2).limit.partition(",")[0]
         'at most 2 rows of each person are counted'
         """
-        if self.column is None:
+        if self.column is None or (self.people is not None and self.column == PERSON):
             return None
         are = "is" if self.max_rows == 1 else "are"
         return (
@@ -116,8 +132,8 @@ class PrivacyUnit:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The unit as plain values, for JSON."""
-        return asdict(self)
+        """The unit as plain values, for JSON; without ``people`` where there is none."""
+        return {key: value for key, value in asdict(self).items() if (key, value) != NO_PEOPLE}
 
     @property
     def text(self) -> str:
@@ -135,9 +151,12 @@ class PrivacyUnit:
         >>> PrivacyUnit.from_facts({"column": None, "max_rows": 1, "neighbours": "substitute"})
         PrivacyUnit(column=None, max_rows=1, neighbours='substitute')
         """
-        if not isinstance(facts, dict) or set(facts) != set(cls.__slots__):
+        if not isinstance(facts, dict) or not (
+            set(facts) == set(cls.__slots__) or {*facts, "people"} == set(cls.__slots__)
+        ):
             raise BudgetError(
-                "a privacy unit must have exactly the fields column, max_rows and neighbours"
+                "a privacy unit must have exactly the fields column, max_rows, neighbours and, "
+                "for persons with several tables, people"
             )
         return cls(**facts)
 
@@ -148,7 +167,8 @@ class PrivacyUnit:
         becomes ``steps**2 * ρ`` (group privacy). None where no number of steps is certain:
 
         - rows against a person's column, or two different columns: nothing bounds how many
-          rows of a table belong to one person;
+          rows of a table belong to one person; nor does anything follow from one table for the
+          persons of a people, or between two peoples;
         - ``other`` is about replacing and this unit about adding: no number of replacements
           changes how many units there are.
 
@@ -162,7 +182,9 @@ class PrivacyUnit:
         >>> PrivacyUnit("pid", 10).steps_of(PrivacyUnit()) is None
         True
         """
-        if self.column != other.column:
+        if self.people != other.people:
+            return None
+        if self.people is None and self.column != other.column:
             return None
         if self.neighbours == "add-remove" and other.neighbours == "substitute":
             return None

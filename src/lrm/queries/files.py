@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lrm.domain import Domain
 from lrm.errors import SqlError, UsageError, WorkloadError
 from lrm.files.yaml_nodes import Node, parse, read_text
 from lrm.queries.builders import (
@@ -51,7 +52,7 @@ from lrm.queries.workload.families import stack
 from lrm.queries.workload.file import read_workload
 
 if TYPE_CHECKING:
-    from lrm.domain import Domain
+    from lrm.domain.people import Declared
 
 VERSION = 1
 """Version of the format that this code reads."""
@@ -76,7 +77,7 @@ _SQL = re.compile(
 )
 
 
-def as_batch(queries: Any, domain: Domain | None = None) -> Workload:
+def as_batch(queries: Any, domain: Declared | None = None) -> Workload:
     """Take a workload, a matrix or SQL for a batch of queries.
 
     Parameters
@@ -108,6 +109,7 @@ def as_batch(queries: Any, domain: Domain | None = None) -> Workload:
                 "(domain=), or compile the text with lrm.sql(text, domain)"
             )
         return sql(queries, domain)
+    domain = _single(domain, "a matrix of queries")
     batch = queries if isinstance(queries, Workload) else Workload(queries)
     if domain is None or batch.domain == domain:
         return batch
@@ -116,7 +118,7 @@ def as_batch(queries: Any, domain: Domain | None = None) -> Workload:
     return replace(batch, domain=domain)
 
 
-def read_batch(source: str | os.PathLike[str], domain: Domain | None = None) -> Workload:
+def read_batch(source: str | os.PathLike[str], domain: Declared | None = None) -> Workload:
     """Read a batch of queries from a file; errors name the line.
 
     Parameters
@@ -136,15 +138,16 @@ def read_batch(source: str | os.PathLike[str], domain: Domain | None = None) -> 
     path = pathlib.Path(source)
     if path.suffix.lower() not in _WRITTEN:
         matrix = read_workload(source)
-        return matrix if domain is None else replace(matrix, domain=domain)
+        single = _single(domain, str(source))
+        return matrix if single is None else replace(matrix, domain=single)
     text = read_text(path)
     needed = _needed(domain, str(source))
     if path.suffix.lower() == ".sql":
         return _statements(text, needed, path.name)
-    return parse_batch(text, needed, path.name)
+    return parse_batch(text, _one_table(needed, path.name), path.name)
 
 
-def parse_questions(text: str, domain: Domain | None, source: str) -> Workload:
+def parse_questions(text: str, domain: Declared | None, source: str) -> Workload:
     r"""Read a batch from text in SQL, YAML or CSV, recognised by how it begins.
 
     Examples
@@ -159,12 +162,27 @@ def parse_questions(text: str, domain: Domain | None, source: str) -> Workload:
     if _SQL.match(text):
         return _statements(text, _needed(domain, source), source)
     if _YAML.match(text):
-        return parse_batch(text, _needed(domain, source), source)
+        return parse_batch(text, _one_table(_needed(domain, source), source), source)
     matrix = parse_csv(text, source)
-    return matrix if domain is None else replace(matrix, domain=domain)
+    single = _single(domain, source)
+    return matrix if single is None else replace(matrix, domain=single)
 
 
-def _needed(domain: Domain | None, source: str) -> Domain:
+def _single(domain: Declared | None, source: str) -> Domain | None:
+    return None if domain is None else _one_table(domain, source)
+
+
+def _one_table(domain: Declared, source: str) -> Domain:
+    """Refuse a people, whose tables only SQL can name."""
+    if isinstance(domain, Domain):
+        return domain
+    raise UsageError(
+        f"{source} is about the cells of one table, and the domain declares several tables of "
+        f"{domain.name!r}; write the queries in SQL"
+    )
+
+
+def _needed(domain: Declared | None, source: str) -> Declared:
     if domain is None:
         raise UsageError(
             f"{source} asks about attributes, which a domain file declares; add --domain "
@@ -173,7 +191,7 @@ def _needed(domain: Domain | None, source: str) -> Domain:
     return domain
 
 
-def _statements(text: str, domain: Domain, source: str) -> Workload:
+def _statements(text: str, domain: Declared, source: str) -> Workload:
     try:
         return sql(text, domain)
     except SqlError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -97,14 +98,31 @@ def source_of(plan: Plan, data: Any) -> Source:
     # The class is asked, not the object: columns of a lazy frame cost a query.
     table, frame = (hasattr(type(data), name) for name in ("counts", "columns"))
     frame = frame or hasattr(type(data), "schema")
+    if isinstance(data, Mapping):
+        return CountedTable(plan, _people(plan, data), domain_of(plan))
     if not (table or frame or isinstance(data, str | os.PathLike)):
         return GivenCounts(plan, data)
     domain = domain_of(plan)  # before a table is opened for nothing
+    if domain.level is not None:
+        raise UsageError(
+            f"the plan reads tables of {domain.level.people.name!r}; give each by its name: "
+            + ", ".join(table.name for table in domain.level.tables)
+        )
     if table:
         return CountedTable(plan, data, domain)
     from lrm.tables import open_table  # noqa: PLC0415 - engines, only where they are used
 
     return CountedTable(plan, open_table(data), domain)
+
+
+def _people(plan: Plan, tables: Mapping[str, Any]) -> Table:
+    """Open the tables of a people, by their names."""
+    level = domain_of(plan).level
+    if level is None:
+        raise UsageError("the plan reads one table; give the table itself, not tables by name")
+    from lrm.tables.people_rows import open_people  # noqa: PLC0415 - engines, only where used
+
+    return open_people(level, tables)
 
 
 def domain_of(plan: Plan) -> Domain:

@@ -62,6 +62,11 @@ class DuckDbTable(Table):
         super().__init__(name or source.label)
         self._source = source
 
+    @property
+    def source(self) -> Source:
+        """Where its rows are."""
+        return self._source
+
     def _described(self) -> tuple[Column, ...]:
         return self._source.columns()
 

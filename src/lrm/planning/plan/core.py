@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from os import PathLike
@@ -174,10 +174,10 @@ class Plan:
         If the plan has a domain, its declaration cannot be contradicted.
         """
         declared = self.unit
-        unit = PrivacyUnit(
-            declared.column,
-            declared.max_rows if max_rows is None else max_rows,
-            declared.neighbours if neighbours is None else neighbours,
+        unit = replace(
+            declared,
+            max_rows=declared.max_rows if max_rows is None else max_rows,
+            neighbours=declared.neighbours if neighbours is None else neighbours,
         )
         self.check_unit(unit)
         return unit

@@ -13,7 +13,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from lrm.clock import UNLIMITED, Clock, OnStep, Timings
-from lrm.domain import Domain
+from lrm.domain.people import Declared
 from lrm.errors import (
     BudgetError,
     ConvergenceError,
@@ -85,7 +85,7 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
     workload: Any,
     mechanism: str = "best",
     *,
-    domain: Domain | None = None,
+    domain: Declared | None = None,
     noise: AskedNoise = "pure",
     objective: Objective | None = None,
     meet: float | None = None,
@@ -107,7 +107,8 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
         ``"best"`` (default), ``"lowrank"`` (the paper's), or a baseline such as
         ``"noise-on-data"``; ``lrm.planning.strategies.MECHANISMS`` has all names.
     domain
-        The public domain of the table, for SQL and matrices; a ``Workload`` may have its own.
+        The public domain of the table, for SQL and matrices, or the people whose tables SQL reads;
+        a ``Workload`` may have its own.
     noise
         ``"pure"`` (default) takes the best noise for pure ε-differential privacy: noise shaped to
         the batch where ``"best"`` finds some with less error, else Laplace noise. ``"laplace"``

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lrm.domain import Domain
+    from lrm.domain.people import People
     from lrm.queries.workload import Workload
 
 __all__ = ["sql"]
 
 
-def sql(text: str, domain: Domain) -> Workload:
+def sql(text: str, domain: Domain | People) -> Workload:
     """Compile a batch of ``SELECT`` statements to weights over ``domain``'s cells.
 
     Parameters
@@ -32,7 +33,8 @@ def sql(text: str, domain: Domain) -> Workload:
         statement: ``q3``, or ``q3.1``, ``q3.2`` where it has several. Comments are free, but
         for ``-- importance: 4`` before a statement, which says how much its error counts for.
     domain
-        The public domain. Where it names its table, statements must read that table.
+        The public domain. Where it names its table, statements must read that table. Statements
+        over a `People` read its tables (`lrm.queries.sql.people`).
 
     Raises
     ------
@@ -58,6 +60,11 @@ def sql(text: str, domain: Domain) -> Workload:
     lrm.errors.SqlError: line 1: JOIN is not supported; a query reads only the declared table
     """
     # sqlglot takes a tenth of a second to import, so it is imported only to compile.
+    from lrm.domain.people import People  # noqa: PLC0415
     from lrm.queries.sql.compile import compile_batch  # noqa: PLC0415
 
+    if isinstance(domain, People):
+        from lrm.queries.sql.people import compile_people  # noqa: PLC0415
+
+        return compile_people(text, domain)
     return compile_batch(text, domain)

@@ -1,0 +1,124 @@
+"""Small batches whose plans have every kind of measurement, for the golden set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+import lrm
+from benchmarks import shaped
+from lrm.queries.maps.products.batch import cross_tabs, sum_batch
+from lrm.queries.maps.products.map import ProductMap
+from lrm.queries.workload import Workload, families
+
+__all__ = ["kind_batches"]
+
+
+def _shaped(name: str) -> Workload:
+    return _workload(shaped.BATCHES[name][0]())
+
+
+def _workload(batch: shaped.Floats | Workload) -> Workload:
+    return batch if isinstance(batch, Workload) else Workload(batch)
+
+
+VISITS = (
+    "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward;"
+    "SELECT days, COUNT(*) AS n FROM visits GROUP BY days"
+)
+
+
+UNITS = (
+    lrm.PrivacyUnit(),
+    lrm.PrivacyUnit(None, 1, "substitute"),
+    lrm.PrivacyUnit("person", 3),
+    lrm.PrivacyUnit("person", 2, "substitute"),
+)
+"""Whom a guarantee may protect."""
+
+
+def _visits(unit: lrm.PrivacyUnit) -> Workload:
+    attributes = [lrm.Categories("ward", ["a", "b"]), lrm.Integers("days", 0, 3)]
+    return lrm.sql(VISITS, lrm.Domain(attributes, "visits", unit=unit))
+
+
+def _ages(unit: lrm.PrivacyUnit) -> Workload:
+    domain = lrm.Domain([lrm.Integers("age", 0, 5)], "visits", unit=unit)
+    text = "SELECT age, COUNT(*) AS n FROM visits GROUP BY age; SELECT COUNT(*) FROM visits"
+    return lrm.sql(text, domain)
+
+
+def _fares() -> Workload:
+    fare = lrm.Numbers("fare", [0, 10, 50, 200])
+    domain = lrm.Domain([lrm.Categories("zone", ["n", "e", "s"]), fare], "trips")
+    return lrm.sql("SELECT zone, COUNT(*) AS n, AVG(fare) AS m FROM trips GROUP BY zone", domain)
+
+
+def _running_totals() -> Workload:
+    """Running totals over two attributes together: residuals are mixed with Gaussian noise."""
+    terms = [
+        [(1, [np.eye(4)[[x]], [3 * x + np.arange(3) <= c], "total"]) for x in range(c // 3 + 1)]
+        for c in range(12)
+    ]
+    return Workload(ProductMap(sum_batch([4, 3, 10**5], terms)))
+
+
+def _compared_attributes() -> Workload:
+    """Conditions on two attributes together, beside tables: combinations are in classes."""
+    domain = lrm.Domain(
+        [lrm.Integers("arrival", 0, 23), lrm.Integers("departure", 0, 23), *_flags(9)], "stays"
+    )
+    return lrm.sql(
+        "SELECT COUNT(*) AS late FROM stays WHERE arrival > departure;"
+        "SELECT f0, COUNT(*) AS n FROM stays WHERE departure - arrival > 5 GROUP BY f0;"
+        "SELECT f1, f2, COUNT(*) AS n FROM stays GROUP BY f1, f2;"
+        "SELECT arrival, COUNT(*) AS n FROM stays GROUP BY arrival",
+        domain,
+    )
+
+
+def _flags(count: int) -> list[lrm.Categories]:
+    return [lrm.Categories(f"f{k}", ["no", "yes"]) for k in range(count)]
+
+
+def _counted_flags(count: int, unit: lrm.PrivacyUnit) -> Workload:
+    domain = lrm.Domain(_flags(count), "persons", unit=unit)
+    text = ";".join(
+        f"SELECT COUNT(*) AS n{k} FROM persons WHERE f{k} = 'yes'"  # noqa: S608 - numbers alone
+        for k in range(count)
+    )
+    return lrm.sql(text, domain)
+
+
+def _long_prefixes() -> Workload:
+    return families.products([4096, 5], [["prefix", "identity"], ["total", "identity"]])
+
+
+def kind_batches() -> Iterator[tuple[str, Callable[[], Workload], dict[str, str]]]:
+    """Names, batches and options whose plans have kinds of measurement that others have not."""
+    pure: dict[str, str] = {"noise": "pure"}
+    laplace = {"noise": "laplace"}
+    gaussian = {"noise": "gaussian"}
+    replaced = UNITS[1]
+    yield "kind flags of replaced rows", lambda: _counted_flags(9, replaced), pure
+    yield "kind few counts", lambda: _workload(shaped.people(6)), pure
+    yield "kind one-way tables", lambda: _workload(shaped.one_way(5, 4, 3, 2)), pure
+    shared = [(0, 1), (0, 2), (0, 3)]
+    yield "kind shared tables", lambda: shaped.table_products([3, 6, 6, 6], shared), pure
+    yield "kind groups of tables", partial(_shaped, "12 one-way, 8x10"), pure
+    yield "kind hull by parts", lambda: _workload(shaped.tables([3, 2, 2, 2], [0, 1, 2])), pure
+    yield "kind replaced rows", lambda: _ages(replaced), pure
+    for unit in UNITS:
+        for noise in (pure, laplace, gaussian):
+            name = f"kind {noise['noise']}, {unit.protected} {unit.change}"
+            yield name.replace("(column 'person') ", ""), partial(_visits, unit), noise
+    yield "kind numbers by knots", _fares, pure
+    yield "kind numbers by knots, gaussian", _fares, gaussian
+    yield "kind running totals", _running_totals, gaussian
+    yield "kind compared attributes", _compared_attributes, laplace
+    yield "kind compared attributes, gaussian", _compared_attributes, gaussian
+    yield "kind long prefixes", _long_prefixes, gaussian
+    folded = ProductMap(cross_tabs([2] * 24, [2]))
+    yield "kind folded tables", lambda: Workload(folded), laplace

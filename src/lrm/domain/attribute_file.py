@@ -1,0 +1,171 @@
+"""Attributes, CSV forms and lookups in domain files: read from YAML nodes, written as facts."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable, Collection
+from dataclasses import fields
+from typing import Any, NoReturn
+
+from lrm.domain.attributes import Attribute, Categories
+from lrm.domain.bins import Bins
+from lrm.domain.csv_form import CsvForm
+from lrm.domain.lookups import Lookup, lookup_rows
+from lrm.domain.numbers import Numbers
+from lrm.domain.ordered import Dates, Integers
+from lrm.errors import DomainError
+from lrm.files.yaml_nodes import Node, read_text
+
+_KINDS: dict[str, tuple[set[str], set[str]]] = {
+    "categories": ({"values"}, {"spellings"}),
+    "integers": ({"low", "high"}, {"width", "nan"}),
+    "bins": ({"edges"}, {"nan", "representatives"}),
+    "numbers": ({"knots"}, {"nan"}),
+    "dates": ({"start", "end", "by"}, set()),
+}
+_COMMON = {"name", "kind", "null", "outside"}
+_CLASSES: dict[str, Callable[..., Attribute]] = {
+    attribute.kind: attribute for attribute in (Categories, Integers, Bins, Numbers, Dates)
+}
+
+
+def _numbers(node: Node) -> list[float]:
+    return [item.number() for item in node.items()]
+
+
+def _spellings(node: Node) -> dict[str, list[str]]:
+    return {value: [item.text() for item in texts.items()] for value, texts in node.pairs()}
+
+
+_READERS: dict[str, Callable[[Node], Any]] = {
+    "values": lambda node: [item.scalar() for item in node.items()],
+    "spellings": _spellings,
+    **dict.fromkeys(("edges", "representatives", "knots"), _numbers),
+    **dict.fromkeys(("low", "high", "width"), Node.integer),
+    **dict.fromkeys(("start", "end", "by"), Node.text),
+    **dict.fromkeys(("null", "nan", "outside"), Node.scalar),
+}
+"""How the fields of attributes are read."""
+
+
+def read_lookup(node: Node, attributes: list[Attribute], folder: pathlib.Path | None) -> Lookup:
+    """Read one lookup, whose rows may be in a CSV file of ``folder``."""
+    optional = {"key_column", "columns", "rows", "csv"}
+    entries = node.fields({"name", "key"}, optional)
+    name, key = entries["name"].text(), entries["key"].text()
+    key_column = entries["key_column"].text() if "key_column" in entries else None
+    try:
+        if "csv" not in entries:
+            inline = node.fields({"name", "key", "columns", "rows"}, {"key_column"})
+            columns = [item.text() for item in inline["columns"].items()]
+            rows = [
+                [candidate.scalar() for candidate in row.items()] for row in inline["rows"].items()
+            ]
+            return Lookup(name, key, columns, rows, key_column)
+        node.fields({"name", "key", "csv"}, {"key_column"})
+        attribute = next((candidate for candidate in attributes if candidate.name == key), None)
+        if attribute is None or folder is None:
+            why = "its key is not an attribute" if folder else "a CSV file needs a domain file"
+            entries["csv"].fail(f"lookup {name!r}: {why}")
+        text = read_text(folder / entries["csv"].text())
+        return Lookup(name, key, *lookup_rows(text, key_column or key, attribute), key_column)
+    except DomainError as error:
+        if str(error).startswith(node.source):
+            raise
+        node.fail(str(error))
+
+
+def read_csv(node: Node) -> CsvForm:
+    """Read how CSV files are written."""
+    entries = node.fields(set(), {item.name for item in fields(CsvForm)})
+    lists = {"true", "false"}
+    facts: dict[str, Any] = {
+        key: [item.written() for item in entry.items()] if key in lists else entry.text()
+        for key, entry in entries.items()
+    }
+    if facts.get("quote") == "none":
+        facts["quote"] = None
+    try:
+        return CsvForm(**facts)
+    except DomainError as error:
+        blame(entries, node, str(error).removeprefix("csv: "))
+
+
+def read_attributes(node: Node) -> list[Attribute]:
+    """All attributes; the errors of all of them are reported together."""
+    attributes, errors = [], []
+    for item in node.items():
+        try:
+            attributes.append(read_attribute(item.at("")))
+        except DomainError as error:
+            errors.append(str(error))
+    if errors:
+        raise DomainError(*errors)
+    return attributes
+
+
+ATTRIBUTE_FIELDS = _COMMON.union(*(required | optional for required, optional in _KINDS.values()))
+"""All fields that attributes of some kind have."""
+
+
+def read_attribute(node: Node, ignored: Collection[str] = (), *, rules: bool = True) -> Attribute:
+    """Read one attribute.
+
+    Fields that are ``ignored`` say other things. Without ``rules`` null and outside need not be
+    written.
+    """
+    anything = ATTRIBUTE_FIELDS | set(ignored)
+    entries = node.fields({"name", "kind"}, anything)
+    name = entries["name"].text()
+    node = node.at(f"attribute {name!r}")
+    kind = node.fields({"name", "kind"}, anything)["kind"]
+    if kind.text() not in _KINDS:
+        hint = "; write a yes/no column as categories with values: [true, false]"
+        hint = hint if kind.text().startswith("bool") else ""
+        kind.fail(f"expected {', '.join(_KINDS)}, not {kind.text()!r}{hint}")
+    required, optional = _KINDS[kind.text()]
+    missing = [rule for rule in ("null", "outside") if not node.has(rule)]
+    if missing and rules:
+        outside = "clip" if kind.text() == "numbers" else "drop"
+        names = " and ".join(map(repr, missing))
+        node.fail(
+            f"{names} must say what happens to rows with NULL or other values, "
+            f"for example null: drop, outside: {outside}"
+        )
+    needed = required | (_COMMON if rules else {"name", "kind"})
+    entries = node.fields(needed, optional | _COMMON | set(ignored))
+    try:
+        facts = {key: _READERS[key](entry) for key, entry in entries.items() if key in _READERS}
+        return _CLASSES[kind.text()](name, **facts)
+    except DomainError as error:
+        if str(error).startswith(node.source):
+            raise
+        blame(entries, node, str(error).removeprefix(f"attribute {name!r}: "))
+
+
+def blame(entries: dict[str, Node], node: Node, sentence: str) -> NoReturn:
+    """Raise ``sentence`` at the field that it names first, or at the whole record."""
+    aliases = {"edge": "edges", "value": "values", "integer": "values", "an": "edges"}
+    word = sentence.split(maxsplit=1)[0]
+    entries.get(aliases.get(word, word), node).fail(sentence)
+
+
+def attribute_facts(attribute: Attribute) -> dict[str, object]:
+    """An attribute as plain values for YAML, with every rule written out."""
+    rules = ("null", "nan", "outside") if attribute.numeric else ("null", "outside")
+    own_facts = {
+        item.name: _plain(getattr(attribute, item.name))
+        for item in fields(attribute)
+        if item.name not in {"name", "null", "nan", "outside"}
+        and getattr(attribute, item.name) is not None
+    }
+    rule_facts = {rule: getattr(attribute, rule) for rule in rules}
+    return {"name": attribute.name, "kind": attribute.kind, **own_facts, **rule_facts}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, tuple) and value and isinstance(value[0], tuple):  # spellings
+        return {name: list(other_texts) for name, other_texts in value}
+    if isinstance(value, tuple):
+        return list(value)
+    return value if isinstance(value, (int, str)) else str(value)

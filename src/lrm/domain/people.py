@@ -1,0 +1,485 @@
+"""People who have rows in several private tables: public facts, and the tables that follow.
+
+A *people* is a group of persons, named once, with one budget. Each row of each of its tables
+belongs to one person. Neighbouring databases differ by all rows of one person, in all tables.
+
+Statements read one of two kinds of tables that follow from these, its *levels*:
+
+persons
+    One row per person: the columns of the tables with one row per person, and *features*, each a
+    function of all rows that the person has in one table (how many orders, whether there is one
+    with a condition, the first day …).
+events
+    The rows of one table, at most so many of each person, with the person's columns beside them.
+
+What is counted of a person is then a function of that person's rows alone, so that the guarantee of
+one table with a person's column holds (`lrm.domain.persons`): at most one row of each person at the
+level of persons, and at most ``most`` rows at the level of events.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+from lrm.domain.attribute_file import attribute_facts
+from lrm.domain.attributes import Attribute, Categories
+from lrm.domain.core import Domain
+from lrm.domain.csv_form import CsvForm
+from lrm.domain.lookups import Lookup
+from lrm.domain.ordered import Dates, Integers
+from lrm.errors import DomainError
+from lrm.privacy.unit import MOST_ROWS, PERSON, Neighbours, PrivacyUnit
+
+Value = Literal["count", "exists", "sum", "min", "max", "distinct", "first", "last"]
+"""What a feature is of the rows of one person."""
+
+VALUES: tuple[str, ...] = get_args(Value)
+
+VERSION = 2
+"""Version of domain files that declare a people."""
+
+MOST_TABLES, MOST_FEATURES = 100, 2_000
+"""Tables and features of a people."""
+
+LARGEST_SUM = 1 << 53
+"""A sum of a feature stays below it for a person of ``MOST_ROWS`` rows, so that floats hold it."""
+
+
+@dataclass(frozen=True)
+class PrivateTable:
+    """A private table, each row of which belongs to one person.
+
+    Parameters
+    ----------
+    name
+        What SQL calls it.
+    person
+        The column that names the person.
+    attributes
+        Its public attributes.
+    most
+        The most rows of a person that are counted at the level of events; None where a person has
+        one row (``rows: one``).
+    csv
+        How its CSV files are written, if it is stored in such files.
+    """
+
+    name: str
+    person: str
+    attributes: tuple[Attribute, ...]
+    most: int | None = None
+    csv: CsvForm | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", tuple(self.attributes))
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise DomainError(f"a table's name must be text, not {self.name!r}")
+        if not isinstance(self.person, str) or not self.person.strip():
+            raise self.error("person must be the column that names the person")
+        if self.most is not None and not (type(self.most) is int and 1 <= self.most <= MOST_ROWS):
+            raise self.error(f"most must be a whole number from 1 to {MOST_ROWS:,}")
+        self.domain  # noqa: B018 - it checks the attributes
+
+    def error(self, sentence: str) -> DomainError:
+        """An error about this table."""
+        return DomainError(f"table {self.name!r}: {sentence}")
+
+    @property
+    def is_single(self) -> bool:
+        """Whether a person has one row in it."""
+        return self.most is None
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The table by itself."""
+        unit = PrivacyUnit(self.person, self.most or 1)
+        return Domain(self.attributes, self.name, unit, self.csv)
+
+    def attribute(self, name: str) -> Attribute | None:
+        """The attribute that SQL calls ``name``, if there is one."""
+        folded = name.casefold()
+        return next((a for a in self.attributes if a.name.casefold() == folded), None)
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One value per person, from all rows that the person has in one table.
+
+    Parameters
+    ----------
+    attribute
+        Its name, and the values that it may have, from public knowledge.
+    of
+        The table.
+    value
+        ``count`` (rows), ``exists`` (whether there is a row), ``sum``, ``min``, ``max``,
+        ``distinct`` (different values), ``first``, ``last`` (of the row that is first by
+        ``order``).
+    column
+        The attribute of the table that is added up or compared; none for rows.
+    where
+        A condition in SQL on attributes of the table; rows that do not meet it are left out.
+    clip
+        For sums: each value is moved into this range before it is added.
+    order
+        For ``first`` and ``last``: the attribute that rows are put in order by.
+
+    Examples
+    --------
+    >>> Feature(Integers("orders", 0, 20), "orders", "count").value
+    'count'
+    """
+
+    attribute: Attribute
+    of: str
+    value: Value
+    column: str | None = None
+    where: str | None = None
+    clip: tuple[float, float] | None = None
+    order: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.value not in VALUES:
+            raise self.error(f"value must be one of {', '.join(VALUES)}, not {self.value!r}")
+        if (self.column is None) != (self.value in {"count", "exists"}):
+            needs = "needs no column" if self.column else "needs a column"
+            raise self.error(f"{self.value} {needs}")
+        if (self.order is None) == (self.value in {"first", "last"}):
+            raise self.error("order is for first and last, which need it")
+        if self.value == "exists" and self.attribute != flag(self.attribute.name):
+            raise self.error("exists is true or false; leave its kind and values out")
+        if self.value == "sum":
+            self._check_clip()
+        elif self.clip is not None:
+            raise self.error("clip is for sums")
+
+    def _check_clip(self) -> None:
+        if self.clip is None:
+            raise self.error("a sum needs clip: [least, most] of one row, from public knowledge")
+        low, high = self.clip
+        if not -LARGEST_SUM <= low * MOST_ROWS <= high * MOST_ROWS <= LARGEST_SUM or low >= high:
+            raise self.error("clip must be two numbers, the smaller first, of at most nine digits")
+
+    @property
+    def name(self) -> str:
+        """What SQL calls it."""
+        return self.attribute.name
+
+    def error(self, sentence: str) -> DomainError:
+        """An error about this feature."""
+        return DomainError(f"feature {self.attribute.name!r}: {sentence}")
+
+    @property
+    def meaning(self) -> tuple[object, ...]:
+        """What it is, whatever it is called and whichever values are declared for it."""
+        return self.of, self.value, self.column, self.where, self.order
+
+
+def flag(name: str) -> Categories:
+    """An attribute that is true or false."""
+    return Categories(name, [True, False])
+
+
+@dataclass(frozen=True, init=False)
+class People:
+    """Persons with rows in several private tables, and one budget.
+
+    Parameters
+    ----------
+    name
+        Name of the people, and of its budget.
+    tables
+        The private tables.
+    features
+        Values per person.
+    lookups
+        Public tables that give further columns to values of attributes.
+    neighbours
+        ``"add-remove"``, or ``"substitute"`` where the number of persons is public.
+
+    Examples
+    --------
+    >>> customers = PrivateTable("customers", "id", (Categories("region", ["n", "s"]),))
+    >>> orders = PrivateTable("orders", "customer", (Integers("month", 1, 12),), most=12)
+    >>> shop = People("shop", [customers, orders])
+    >>> shop.persons(["region"]).domain.shape
+    (2,)
+    >>> shop.events("orders", ["month", "region"]).domain.unit.max_rows
+    12
+    """
+
+    name: str
+    tables: tuple[PrivateTable, ...]
+    features: tuple[Feature, ...] = ()
+    lookups: tuple[Lookup, ...] = ()
+    neighbours: Neighbours = "add-remove"
+
+    def __init__(
+        self,
+        name: str,
+        tables: Iterable[PrivateTable],
+        features: Iterable[Feature] = (),
+        lookups: Iterable[Lookup] = (),
+        neighbours: Neighbours = "add-remove",
+    ) -> None:
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "tables", tuple(tables))
+        object.__setattr__(self, "features", tuple(features))
+        object.__setattr__(self, "lookups", tuple(lookups))
+        object.__setattr__(self, "neighbours", neighbours)
+        self._check()
+
+    def _check(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise DomainError(f"people must be a name, not {self.name!r}")
+        if not 1 <= len(self.tables) <= MOST_TABLES:
+            raise DomainError(f"a people has 1 to {MOST_TABLES} tables, not {len(self.tables)}")
+        if len(self.features) > MOST_FEATURES:
+            raise DomainError(f"a people has at most {MOST_FEATURES:,} features")
+        names = [table.name for table in self.tables] + [self.name]
+        _check_different(names, "tables and the people")
+        _check_different([feature.name for feature in self.features], "features")
+        for feature in self.features:
+            self._check_feature(feature)
+        for lookup in self.lookups:
+            if not any(table.attribute(lookup.key) for table in self.tables):
+                raise lookup.error(f"its key {lookup.key!r} is not an attribute of a table")
+
+    def _check_feature(self, feature: Feature) -> None:
+        table = self.table(feature.of)
+        if table is None:
+            raise feature.error(f"no table is called {feature.of!r}")
+        for name in (feature.column, feature.order):
+            if name is not None and table.attribute(name) is None:
+                raise feature.error(f"table {table.name!r} has no attribute {name!r}")
+        for single in self.singles:
+            if single.attribute(feature.name) is not None:
+                raise feature.error(f"table {single.name!r} has a column of the same name")
+
+    def table(self, name: str) -> PrivateTable | None:
+        """The private table that SQL calls ``name``, if there is one."""
+        folded = name.casefold()
+        return next((table for table in self.tables if table.name.casefold() == folded), None)
+
+    @property
+    def singles(self) -> tuple[PrivateTable, ...]:
+        """Tables with one row per person."""
+        return tuple(table for table in self.tables if table.is_single)
+
+    @property
+    def words(self) -> str:
+        """Whom the guarantee protects."""
+        return PrivacyUnit(PERSON, 1, self.neighbours, self.name).words
+
+    def persons(self, columns: Iterable[str], features: Iterable[Feature] = ()) -> Level:
+        """The level of persons: some columns of tables with one row per person, and features."""
+        return Level(self, None, tuple(columns), tuple(features))
+
+    def events(self, table: str, columns: Iterable[str], features: Iterable[Feature] = ()) -> Level:
+        """The level of one table's rows: some of its columns, and some of the person's.
+
+        A person without a row in a table of persons has NULL there; ``features`` may say whether
+        there is such a row.
+        """
+        return Level(self, table, tuple(columns), tuple(features))
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        """Whom a budget for these people protects."""
+        return PrivacyUnit(PERSON, 1, self.neighbours, self.name)
+
+
+def _check_different(names: Iterable[str], what: str) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name.casefold() in seen:
+            raise DomainError(f"{what} need different names, and {name!r} is given twice")
+        seen.add(name.casefold())
+
+
+@dataclass(frozen=True)
+class Level:
+    """One table that follows from the private tables of a people.
+
+    Parameters
+    ----------
+    people
+        Whose tables.
+    base
+        The table whose rows are the events; None for the level of persons.
+    columns
+        The columns that are used, by name: of the base, of tables with one row per person, or
+        declared features.
+    features
+        Further features that statements define; of events, whether the person has a row in a table
+        of persons.
+    """
+
+    people: People
+    base: str | None
+    columns: tuple[str, ...]
+    features: tuple[Feature, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.base is not None and (self.table is None or self.table.is_single):
+            raise DomainError(f"{self.base!r} is no table of events of {self.people.name!r}")
+        singles = {table.name for table in self.people.singles}
+        for feature in self.features if self.base is not None else ():
+            if feature.value != "exists" or feature.of not in singles or feature.where is not None:
+                raise feature.error("features belong to the level of persons")
+        for feature in self.features:
+            self.people._check_feature(feature)  # noqa: SLF001 - a record of this module
+        _check_different([*self.columns, *(f.name for f in self.features)], "columns of a level")
+        self.domain  # noqa: B018 - it checks that every column exists
+
+    @property
+    def table(self) -> PrivateTable | None:
+        """The table of events, if the level is one of events."""
+        return None if self.base is None else self.people.table(self.base)
+
+    @cached_property
+    def every_feature(self) -> dict[str, Feature]:
+        """The features among the columns, by name."""
+        declared = {feature.name: feature for feature in self.people.features}
+        if self.base is not None:
+            declared = {}
+        used = {name: declared[name] for name in self.columns if name in declared}
+        return {**used, **{feature.name: feature for feature in self.features}}
+
+    @cached_property
+    def sources(self) -> dict[str, tuple[PrivateTable, Attribute]]:
+        """The table and the attribute of each column that is no feature, by name."""
+        sources = {}
+        tables = [*([] if self.table is None else [self.table]), *self.people.singles]
+        for name in self.columns:
+            if name in self.every_feature:
+                continue
+            owners = [(table, table.attribute(name)) for table in tables]
+            matches = [(table, attribute) for table, attribute in owners if attribute is not None]
+            if not matches:
+                raise DomainError(f"no column of the level is called {name!r}")
+            sources[name] = matches[0]
+        return sources
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The level as one table: its attributes, and at most so many rows of each person."""
+        attributes = [
+            self.every_feature[name].attribute
+            if name not in self.sources
+            else _named(self.sources[name][1], name)
+            for name in self.columns
+        ]
+        attributes += [feature.attribute for feature in self.features]
+        if not attributes:  # a single total
+            attributes = [flag("(everyone)")]
+        column, most = PERSON, 1
+        if self.table is not None:
+            column, most = self.table.person, self.table.most or 1
+        unit = PrivacyUnit(column, most, self.people.neighbours, self.people.name)
+        names = {attribute.name for attribute in attributes}
+        lookups = [lookup for lookup in self.people.lookups if lookup.key in names]
+        return Domain(attributes, self.people.name, unit, None, lookups, self)
+
+    @property
+    def tables(self) -> tuple[PrivateTable, ...]:
+        """The private tables that are read, each once."""
+        used = [table for table, _ in self.sources.values()]
+        used += [table for f in self.every_feature.values() if (table := self.people.table(f.of))]
+        used += [self.persons_table] if self.base is None else []
+        used += [] if self.table is None else [self.table]
+        return tuple(table for table in self.people.tables if table in used)
+
+    @property
+    def persons_table(self) -> PrivateTable:
+        """The table that says who the persons are."""
+        return (*self.people.singles, *self.people.tables)[0]
+
+    @cached_property
+    def text(self) -> str:
+        """All that decides what is counted, as one canonical line."""
+        return json.dumps(level_facts(self), sort_keys=True, default=str)
+
+
+def _named(attribute: Attribute, name: str, **rules: str) -> Attribute:
+    """An attribute under another name, perhaps with other rules."""
+    facts = {item.name: getattr(attribute, item.name) for item in fields(attribute)}
+    if not attribute.numeric:
+        del facts["nan"]
+    if facts.get("spellings") is not None:
+        facts["spellings"] = dict(facts["spellings"])
+    return type(attribute)(**{**facts, "name": name, **rules})
+
+
+Declared = Domain | People
+"""What a domain file declares: one table, or the tables of a people."""
+
+
+def undeclared(feature: Any, constants: Iterable[int]) -> Integers:
+    """The attribute of a count that statements only compare with constants, which are its range.
+
+    Numbers above the largest constant are one cell: the engine moves them to it.
+
+    >>> undeclared("n", [3, 5]).size
+    7
+    """
+    return Integers(str(feature), 0, max([0, *constants]) + 1)
+
+
+def like(attribute: Attribute, name: str) -> Attribute:
+    """The attribute of a first, last, least or greatest value, which has the values of a column.
+
+    A person without such a row has none: NULL, which has a cell.
+    """
+    if not isinstance(attribute, (Dates, Integers, Categories)):
+        raise DomainError(
+            f"{attribute.name!r} is declared as {attribute.kind}; the first, last, least and "
+            "greatest value per person are for categories, integers and dates"
+        )
+    return _named(attribute, name, null="cell", outside="drop")
+
+
+def people_facts(people: People) -> dict[str, Any]:
+    """A people as plain values for YAML, with every rule written out."""
+    return {
+        "lrm-domain": VERSION,
+        "people": people.name,
+        "neighbours": people.neighbours,
+        "tables": [_table_facts(table) for table in people.tables],
+        **({"features": [_feature_facts(f) for f in people.features]} if people.features else {}),
+        **({"lookups": [lookup.facts for lookup in people.lookups]} if people.lookups else {}),
+    }
+
+
+def level_facts(level: Level) -> dict[str, Any]:
+    """A level as plain values for YAML: its people, and the section that says which table it is."""
+    section: dict[str, Any] = {"columns": list(level.columns)}
+    if level.base is not None:
+        section["events"] = level.base
+    if level.features:
+        section["features"] = [_feature_facts(feature) for feature in level.features]
+    return {**people_facts(level.people), "level": section}
+
+
+def _table_facts(table: PrivateTable) -> dict[str, Any]:
+    return {
+        "name": table.name,
+        "person": table.person,
+        "rows": "one" if table.most is None else {"most": table.most},
+        **({} if table.csv is None else {"csv": table.csv.facts}),
+        "attributes": [attribute_facts(attribute) for attribute in table.attributes],
+    }
+
+
+def _feature_facts(feature: Feature) -> dict[str, Any]:
+    rules = {key: getattr(feature, key) for key in ("column", "where", "order")}
+    facts: dict[str, Any] = {"name": feature.name, "of": feature.of, "value": feature.value}
+    facts |= {key: value for key, value in rules.items() if value is not None}
+    facts |= {} if feature.clip is None else {"clip": list(feature.clip)}
+    if feature.value != "exists":
+        facts |= attribute_facts(feature.attribute)
+    return facts

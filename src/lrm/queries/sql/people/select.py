@@ -1,0 +1,226 @@
+"""What all SELECTs over private tables share: their tables, joins, and aggregates per person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlglot import exp
+
+from lrm.domain.people import People, PrivateTable
+from lrm.queries.sql.bind.scope import bare, flat, folded, place
+from lrm.queries.sql.people.features import Features, conjunction, unqualified
+from lrm.queries.sql.refusals import refuse
+from lrm.queries.sql.source import DUCKDB
+
+Tables = dict[str, PrivateTable]
+"""The private tables of a SELECT, by the names that it gives them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lowered:
+    """What takes the place of a SELECT, and which level it reads."""
+
+    tree: exp.Expr
+    base: str | None  # the table of events, or None for persons
+
+
+@dataclass(eq=False)
+class PeopleSelect:
+    """One SELECT, which is rewritten in place: ``conditions`` are added to its WHERE."""
+
+    features: Features
+    node: exp.Select
+    conditions: list[exp.Expr] = field(default_factory=list)
+
+    @property
+    def people(self) -> People:
+        """Whose tables are read."""
+        return self.features.people
+
+    def table_of(self, node: Any) -> PrivateTable | None:
+        """The private table that a part of FROM names, if it does."""
+        return table_of(self.people, node)
+
+    def finish(self, node: exp.Select | None = None) -> exp.Select:
+        """Read the one table of the level, without names of other tables, and add conditions."""
+        node = self.node if node is None else node
+        table = exp.Table(this=exp.to_identifier(self.people.name, quoted=True))
+        node.args["from_"].set("this", table)
+        lookups = {folded(lookup.name) for lookup in self.people.lookups}
+        joined = {
+            folded(join.this.alias_or_name)
+            for join in node.args.get("joins") or []
+            if folded(join.this.name) in lookups
+        }
+        for column in node.find_all(exp.Column):
+            if folded(column.table) not in joined:
+                column.set("table", None)
+        for condition in self.conditions:
+            node.where(condition.copy(), copy=False)
+        return node
+
+    def where_parts(self) -> list[exp.Expr]:
+        """The conditions that AND joins in WHERE."""
+        where = self.node.args.get("where")
+        return [] if where is None else flat(where.this)
+
+    def set_where(self, parts: Sequence[exp.Expr]) -> None:
+        """Replace WHERE by AND of conditions."""
+        self.node.set("where", exp.Where(this=exp.and_(*parts)) if parts else None)
+
+    def split_where(
+        self, select: exp.Select, table: PrivateTable, every: Tables
+    ) -> tuple[list[exp.Expr], list[exp.Expr]]:
+        """The conditions of a SELECT on columns of events, and those on columns of persons."""
+        where = select.args.get("where")
+        own: list[exp.Expr] = []
+        outer: list[exp.Expr] = []
+        for part in [] if where is None else flat(where.this):
+            (own if self.is_about(part, table, every) else outer).append(unqualified(part))
+        return own, outer
+
+    def is_about(self, node: exp.Expr, table: PrivateTable, every: Tables) -> bool:
+        """Whether a condition is on columns of the events; an error where it mixes both."""
+        owners = set()
+        for column in node.find_all(exp.Column):
+            owner = every.get(folded(column.table)) if column.table else None
+            if owner is None:
+                known = [one for one in (table, *every.values()) if one.attribute(column.name)]
+                owner = known[0] if known else table
+            owners.add(owner.name)
+        if len(owners) > 1 and table.name in owners:
+            raise refuse(
+                "aggregate",
+                f"{node.sql(dialect=DUCKDB)!r}",
+                "a condition is on columns of the person or of the rows, not on both",
+                at=place(node),
+            )
+        return table.name in owners
+
+    def check_join(self, join: exp.Expr, table: PrivateTable, other: PrivateTable) -> None:
+        side = (join.args.get("side") or "").upper()
+        if side not in {"", "LEFT"} or join.args.get("method") or join.args.get("kind") == "CROSS":
+            raise refuse(
+                "join", f"{side or 'this'} JOIN of {other.name!r}", "write JOIN or LEFT JOIN"
+            )
+        using = [folded(column.name) for column in join.args.get("using") or []]
+        on = join.args.get("on")
+        persons = {folded(table.person), folded(other.person)}
+        if using == [folded(table.person)] and len(persons) == 1:
+            return
+        condition = None if on is None else bare(on)
+        sides = (
+            {folded(condition.this.name), folded(condition.expression.name)}
+            if isinstance(condition, exp.EQ)
+            and isinstance(condition.this, exp.Column)
+            and isinstance(condition.expression, exp.Column)
+            else set()
+        )
+        if sides != persons:
+            shown = on.sql(dialect=DUCKDB) if on is not None else "nothing"
+            raise refuse(
+                "join",
+                f"JOIN {other.name} ON {shown}",
+                f"private tables are joined by the person alone: ON {table.name}.{table.person} = "
+                f"{other.name}.{other.person}",
+                at=place(join.this),
+            )
+
+    def aggregates(self, node: exp.Expr, table: PrivateTable, rest: Sequence[exp.Expr]) -> exp.Expr:
+        """An expression of aggregates per person, with a feature in the place of each."""
+        holder = exp.Paren(this=node.copy())
+        for aggregate in aggregates_in(holder):
+            target, conditions = aggregate, list(rest)
+            if isinstance(aggregate.parent, exp.Filter):
+                target = aggregate.parent
+                conditions.append(unqualified(target.expression.this))
+            target.replace(self.feature(aggregate, table, conditions))
+        for column in holder.find_all(exp.Column):
+            column.set("table", None)
+        result: exp.Expr = holder.this
+        return result
+
+    def feature(  # noqa: PLR0911 - one per aggregate
+        self, node: exp.Expr, table: PrivateTable, rest: Sequence[exp.Expr]
+    ) -> exp.Column:
+        """The feature that one aggregate over the rows of a person is."""
+        want = self.features.want
+        inner = bare(node.this) if node.this is not None else None
+        counted = _counted_condition(node)
+        if counted is not None:
+            return want(table, "count", None, conjunction([*rest, unqualified(counted)]))
+        if isinstance(node, exp.LogicalOr):
+            return want(table, "exists", None, conjunction([*rest, unqualified(node.this)]))
+        if isinstance(node, exp.Count) and isinstance(inner, exp.Star):
+            return want(table, "count", None, conjunction(rest))
+        distinct = isinstance(inner, exp.Distinct)
+        value = bare(inner.expressions[0]) if isinstance(inner, exp.Distinct) else inner
+        attribute = table.attribute(value.name) if isinstance(value, exp.Column) else None
+        is_person = isinstance(value, exp.Column) and folded(value.name) == folded(table.person)
+        if isinstance(node, exp.Count) and is_person and not distinct:
+            return want(table, "count", None, conjunction(rest))
+        kinds: dict[type[exp.Expr], str] = {exp.Sum: "sum", exp.Min: "min", exp.Max: "max"}
+        if attribute is not None and isinstance(node, exp.Count):
+            if distinct:
+                return want(table, "distinct", attribute.name, conjunction(rest))
+            known = exp.Not(this=exp.Is(this=exp.column(attribute.name), expression=exp.Null()))
+            return want(table, "count", None, conjunction([*rest, known]))
+        if attribute is not None and type(node) in kinds and not distinct:
+            return want(table, kinds[type(node)], attribute.name, conjunction(rest))
+        raise refuse(
+            "subquery",
+            f"{node.sql(dialect=DUCKDB)} per person",
+            "features are COUNT, COUNT(DISTINCT x), SUM, MIN, MAX and BOOL_OR of one column",
+            at=place(node),
+        )
+
+
+def table_of(people: People, node: Any) -> PrivateTable | None:
+    """The private table that a part of FROM names, if it does."""
+    return people.table(node.name) if isinstance(node, exp.Table) else None
+
+
+def is_person(node: Any, table: PrivateTable, select: exp.Select) -> bool:
+    """Whether an expression, or the column at a position, names the person of a row."""
+    node = bare(node)
+    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
+        position = int(node.name) - 1
+        if 0 <= position < len(select.expressions):
+            node = value_of(select.expressions[position])
+    return isinstance(node, exp.Column) and folded(node.name) == folded(table.person)
+
+
+def value_of(item: exp.Expr) -> Any:
+    """An element of the SELECT list without its alias."""
+    return bare(item.this if isinstance(item, exp.Alias) else item)
+
+
+def aggregates_in(node: exp.Expr) -> list[exp.Expr]:
+    """The aggregates of an expression that are not inside of another one."""
+    every = node.find_all(exp.AggFunc)
+    return [one for one in every if one.find_ancestor(exp.AggFunc) is None]
+
+
+def numbered(select: exp.Select) -> Iterator[tuple[exp.Window, str | None]]:
+    """Windows ``ROW_NUMBER() OVER (PARTITION BY …)`` of a SELECT, with the alias of each."""
+    for node in [*select.expressions, select.args.get("qualify")]:
+        for window in () if node is None else node.find_all(exp.Window):
+            if isinstance(window.this, exp.RowNumber) and window.args.get("partition_by"):
+                yield window, node.alias if isinstance(node, exp.Alias) else None
+
+
+def _counted_condition(node: exp.Expr) -> exp.Expr | None:
+    """The condition of ``COUNT_IF(c)`` and of ``SUM(CASE WHEN c THEN 1 ELSE 0 END)``."""
+    if isinstance(node, exp.CountIf):
+        condition: exp.Expr = node.this
+        return condition
+    case = bare(node.this) if isinstance(node, exp.Sum) else None
+    if isinstance(case, exp.Case) and len(case.args["ifs"]) == 1 and case.this is None:
+        branch, default = case.args["ifs"][0], case.args.get("default")
+        zero = default is None or bare(default).name == "0"
+        if bare(branch.args["true"]).name == "1" and zero:
+            found: exp.Expr = branch.this
+            return found
+    return None

@@ -1,0 +1,168 @@
+"""SELECTs over a sub-select with one row per person: its columns are features of persons."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from lrm.domain import Attribute, Dates, Integers
+from lrm.domain.people import PrivateTable
+from lrm.queries.sql.bind.scope import bare, folded
+from lrm.queries.sql.people.features import conjunction
+from lrm.queries.sql.people.select import (
+    Lowered,
+    PeopleSelect,
+    Tables,
+    aggregates_in,
+    is_person,
+    numbered,
+    value_of,
+)
+from lrm.queries.sql.refusals import refuse
+
+
+class PerPersonSelect(PeopleSelect):
+    """``FROM (SELECT person, … GROUP BY person)``, or the first row of each person."""
+
+    def lower(self, inner: exp.Select) -> Lowered:
+        """Rewrite the SELECT, whose FROM is ``inner``."""
+        source = inner.args["from_"].this
+        table = self.table_of(source)
+        assert table is not None  # noqa: S101 - the caller looked
+        every: Tables = {folded(source.alias_or_name): table}
+        for join in inner.args.get("joins") or []:
+            other = self.table_of(join.this)
+            if other is None or not other.is_single:
+                raise refuse("join", "this JOIN in a sub-select per person", "join persons alone")
+            every[folded(join.this.alias_or_name)] = other
+            self.check_join(join, table, other)
+        rest, outer = self.split_where(inner, table, every)
+        first = next(iter(numbered(inner)), None)
+        if first is not None and inner.args.get("group") is None:
+            columns = self._first_rows(inner, table, rest, *first)
+        else:
+            columns = self._grouped(inner, table, rest)
+        if not table.is_single:
+            self.conditions.append(self.features.want(table, "exists", None, conjunction(rest)))
+        self.conditions += outer
+        self._substitute(columns, table)
+        return Lowered(self.finish(), None)
+
+    def _grouped(
+        self, inner: exp.Select, table: PrivateTable, rest: list[exp.Expr]
+    ) -> dict[str, exp.Expr]:
+        """The columns of a sub-select grouped by person; HAVING becomes a condition."""
+        columns: dict[str, exp.Expr] = {}
+        for item in inner.expressions:
+            value = value_of(item)
+            name = folded(item.alias_or_name)
+            if is_person(value, table, inner):
+                columns[name] = exp.Literal.number(1)
+            else:
+                columns[name] = self.aggregates(value, table, rest)
+        having = inner.args.get("having")
+        if having is not None:
+            self.conditions.append(self.aggregates(having.this, table, rest))
+        return columns
+
+    def _first_rows(
+        self,
+        inner: exp.Select,
+        table: PrivateTable,
+        rest: list[exp.Expr],
+        window: exp.Window,
+        alias: str | None,
+    ) -> dict[str, exp.Expr]:
+        """The columns of the first row of each person, by ``ROW_NUMBER() … = 1``."""
+        order = window.args.get("order")
+        keys = [] if order is None else order.expressions
+        by = bare(keys[0].this) if len(keys) == 1 else None
+        partition = window.args["partition_by"]
+        by_person = len(partition) == 1 and is_person(partition[0], table, inner)
+        if not by_person or not isinstance(by, exp.Column) or table.attribute(by.name) is None:
+            raise refuse(
+                "window", "this ROW_NUMBER()", "PARTITION BY the person ORDER BY one column"
+            )
+        value = "last" if keys[0].args.get("desc") else "first"
+        if inner.args.get("qualify") is None:
+            self._take_first(alias or "")
+        else:
+            test = bare(inner.args["qualify"].this)
+            if not (isinstance(test, exp.EQ) and bare(test.expression).name == "1"):
+                raise refuse("window", "this QUALIFY", "write ROW_NUMBER() OVER (…) = 1")
+        ordering = table.attribute(by.name)
+        assert ordering is not None  # noqa: S101 - looked up above
+        if not orders_rows(ordering):
+            raise refuse(
+                "subquery",
+                f"ROW_NUMBER() ORDER BY {by.name}",
+                f"the cells of {by.name!r} hold several values each, so the first row of a person "
+                "is not known; declare it by day, or with width 1",
+            )
+        return {
+            folded(attribute.name): self.features.want(
+                table,
+                value,
+                attribute.name,
+                conjunction(rest),
+                ordering.name,
+            )
+            for attribute in table.attributes
+            if self._mentions(attribute.name)
+        }
+
+    def _mentions(self, name: str) -> bool:
+        return any(folded(column.name) == folded(name) for column in self.node.find_all(exp.Column))
+
+    def _take_first(self, alias: str) -> None:
+        """Take ``WHERE rn = 1`` out of the outer SELECT."""
+        parts = self.where_parts()
+        tests = [
+            part
+            for part in parts
+            if isinstance(bare(part), exp.EQ)
+            and folded(getattr(bare(part).this, "name", "")) == folded(alias)
+            and bare(part).expression.name == "1"
+        ]
+        if len(tests) != 1:
+            raise refuse(
+                "window", "ROW_NUMBER() per person", f"select its first: WHERE {alias} = 1"
+            )
+        rest = [part for part in parts if part is not tests[0]]
+        self.set_where(rest)
+
+    def _substitute(self, columns: dict[str, exp.Expr], table: PrivateTable) -> None:
+        """Put features in the place of the columns of the sub-select."""
+        for node in aggregates_in(self.node):
+            inner = node.this
+            distinct = isinstance(inner, exp.Distinct)
+            value = bare(inner.expressions[0]) if distinct else bare(inner)
+            person = isinstance(value, exp.Column) and (
+                columns.get(folded(value.name)) == exp.Literal.number(1)
+                or folded(value.name) == folded(table.person)
+            )
+            if isinstance(node, exp.Count) and person:
+                node.replace(exp.Count(this=exp.Star(), big_int=True))
+        for item in self.node.expressions:
+            if isinstance(item, exp.Column) and folded(item.name) in columns:
+                item.replace(exp.alias_(item.copy(), item.name))
+        for node in list(self.node.find_all(exp.Column)):
+            value = columns.get(folded(node.name))
+            if value is not None and not self._is_output(node):
+                node.replace(
+                    exp.paren(value.copy()) if not isinstance(value, exp.Column) else value.copy()
+                )
+
+    def _is_output(self, node: exp.Expr) -> bool:
+        """Whether a name in ORDER BY is that of a column of the result."""
+        order = node.find_ancestor(exp.Order)
+        return order is not None and any(
+            isinstance(item, exp.Alias) and folded(item.alias) == folded(node.name)
+            for item in self.node.expressions
+        )
+
+
+def orders_rows(attribute: Attribute) -> bool:
+    """Whether the cells of an attribute put rows in order as their values do."""
+    if isinstance(attribute, Dates):
+        return attribute.by == "day"
+    return isinstance(attribute, Integers) and attribute.width == 1
