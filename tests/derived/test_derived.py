@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
 import numpy as np
@@ -151,14 +152,15 @@ def test_files_of_answers_have_derived_ones(release, tmp_path):
     import pyarrow.parquet as pq
 
     release.write(tmp_path / "answers.csv")
-    lines = (tmp_path / "answers.csv").read_text().splitlines()
-    assert len(lines) == 1 + 13
-    middle = next(line for line in lines if line.startswith("middle[g=a]")).split(",")
-    assert middle[4] == ""  # a quantile has no standard error
+    with (tmp_path / "answers.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == 13
+    middle = next(line for line in lines if line["name"] == "middle[g=a]")
+    assert not middle["standard_error"]  # a quantile has none
     release.write(tmp_path / "answers.parquet")
     found = pq.read_table(tmp_path / "answers.parquet")
     assert found.column("query").to_pylist()[-1] == "pct"
-    assert found.column("answer").to_pylist() == [float(line.split(",")[3]) for line in lines[1:]]
+    assert found.column("answer").to_pylist() == [float(line["answer"]) for line in lines]
 
 
 def test_further_questions_may_be_derived(release):

@@ -25,6 +25,7 @@ from lrm.privacy.budget import Privacy, PureDP
 from lrm.privacy.mechanism import Measurements, check_calibration
 from lrm.privacy.unit import PrivacyUnit
 from lrm.queries.maps.linear import Floats
+from lrm.queries.maps.record_weights import RowSigns
 from lrm.queries.workload import MOST_LISTED, AnswerTable, Derived, Labels, Workload, check_listable
 from lrm.queries.workload.answer_table import listed_names
 from lrm.queries.workload.frames import AnswerFrame
@@ -63,6 +64,10 @@ SIMULATED_SCALE = 1e-6
 """How far the scale of simulated noise may lie from what is stated."""
 
 
+ROUNDING = 2e-6
+"""How far ends of intervals on lattices may be from the whole numbers that they stand for."""
+
+
 IN_PARTS = "write them to a file with release.write, or ask for one query: release['name']"
 
 
@@ -92,6 +97,9 @@ class Release:
     ledger_head
         Head of the ledger right after this release was charged, where one was kept:
         ``lrm budget verify --expected-head`` finds it on the ledger's chain.
+    clips
+        Whether derived answers and ends of intervals are cut to what is possible (see
+        `unclipped`).
     """
 
     plan: Plan
@@ -104,6 +112,7 @@ class Release:
     simulated: bool = False
     software: str = field(default_factory=lambda: f"lrm {version('lrm')}")
     ledger_head: str | None = None
+    clips: bool = field(default=True, repr=False)
 
     def __post_init__(self) -> None:
         self.plan.check_unit(self.unit)
@@ -169,9 +178,10 @@ class Release:
         """The columns of `numbers` for the shown answers ``start:stop``.
 
         Queries that are only inputs of derived answers are left out; derived answers come last. A
-        quantile has no standard error (NaN); an interval that cannot be bounded has infinite ends.
+        quantile has no standard error (NaN). Averages, rates and ends of intervals are cut to what
+        is possible; the interval of an answer of which nothing is known is all that is possible.
         """
-        noisy, held = Noisy(self.rows, self.accuracy), self._derived_blocks
+        noisy, held = self.noisy(self.rows), self._derived_blocks
         parts: list[dict[str, Floats]] = []
         for derived, first, last in _cut(_pieces(self.plan.workload), start, stop):
             if derived is None:
@@ -188,6 +198,10 @@ class Release:
             return self.numbers(0, 0, confidence)
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
+    def noisy(self, rows: Callable[[int, int], Floats]) -> Noisy:
+        """Answers of the linear queries, such as processed ones, with the law of their noise."""
+        return Noisy(rows, self.accuracy, self.plan.workload.queries if self.clips else None)
+
     def shown_answers(self, start: int, stop: int) -> Floats:
         """The shown answers ``start:stop`` alone, without their errors."""
         return _shown_values(self, self.rows, start, stop)
@@ -196,12 +210,43 @@ class Release:
         """Answer, standard error and interval of the queries ``start:stop``, as columns."""
         answers = self._answering(start, stop)
         half = self.accuracy.half_widths_of(start, stop, confidence)
-        return {
-            "answer": answers,
-            "standard_error": self.accuracy.errors_of(start, stop),
-            "low": answers - half,
-            "high": answers + half,
-        }
+        low, high = answers - half, answers + half
+        if self.clips:
+            whole, nonnegative = self._signs.of(start, stop)
+            low, high = (_without_rounding(end, whole) for end in (low, high))
+            low, high = (np.where(nonnegative, np.maximum(end, 0.0), end) for end in (low, high))
+        errors = self.accuracy.errors_of(start, stop)
+        return {"answer": answers, "standard_error": errors, "low": low, "high": high}
+
+    @cached_property
+    def _signs(self) -> RowSigns:
+        return RowSigns.of_queries(self.plan.workload.queries)
+
+    def shown_half_widths(self, start: int, stop: int, confidence: float = 0.95) -> Floats:
+        """Half of the intervals of the shown answers ``start:stop``.
+
+        Of linear queries before these are cut at 0.
+        """
+        numbers = self.shown_numbers(start, stop, confidence)
+        halves = (numbers["high"] - numbers["low"]) / 2
+        place = 0
+        for derived, first, last in _cut(_pieces(self.plan.workload), start, stop):
+            if derived is None:
+                widths = self.accuracy.half_widths_of(first, last, confidence)
+                halves[place : place + last - first] = widths
+            place += last - first
+        return halves
+
+    @property
+    def unclipped(self) -> Release:
+        """The same release without what is impossible cut off.
+
+        Averages, rates and shares are then what the noisy sums say, and intervals are those of the
+        noise alone: some averages lie outside of the declared range, ends of intervals of counts
+        below 0, and intervals have infinite ends where a denominator may be 0. Every method
+        returns such numbers; a file holds the same in both cases.
+        """
+        return replace(self, clips=False)
 
     @cached_property
     def accuracy(self) -> Accuracy:
@@ -230,8 +275,8 @@ class Release:
 
         They cover the noise alone: not rows that were dropped or lie outside the domain.
         """
-        half = self.accuracy.half_widths(confidence)
-        return np.column_stack([self.answers - half, self.answers + half])
+        numbers = self.numbers(0, self.plan.workload.shape[0], confidence)
+        return np.column_stack([numbers["low"], numbers["high"]])
 
     def table(self, confidence: float = 0.95) -> AnswerTable:
         """The answers with their labels, standard errors and intervals; derived ones come last."""
@@ -543,6 +588,15 @@ def from_measurements(
     )
 
 
+def _without_rounding(ends: Floats, whole: NDArray[np.bool_]) -> Floats:
+    """Ends of intervals of whole answers without their rounding errors: 12,549, not 12,548.999999.
+
+    What such an answer is true for is a whole number: none lies between both.
+    """
+    nearest = np.rint(ends)
+    return np.where(whole & (np.abs(ends - nearest) <= ROUNDING), nearest, ends)
+
+
 def _pieces(workload: Workload) -> Iterator[Piece]:
     """Everything that is shown, in order."""
     if not workload.derived:
@@ -573,7 +627,7 @@ def shown_values(release: Release, answers: Floats) -> Floats:
 def _shown_values(
     release: Release, rows: Callable[[int, int], Floats], start: int, stop: int
 ) -> Floats:
-    noisy = Noisy(rows, release.accuracy)
+    noisy = release.noisy(rows)
     pieces = _cut(_pieces(release.plan.workload), start, stop)
     values = [
         rows(first, last) if part is None else derived_values(part, first, last, noisy)

@@ -113,10 +113,12 @@ def with_numbers(
 
     def numbers_of(start: int, stop: int) -> Floats:
         numbers = release.shown_numbers(start, stop, confidence)
-        return np.column_stack([numbers[name] for name in NUMBERS])
+        halves = release.shown_half_widths(start, stop, confidence)
+        return np.column_stack([*(numbers[name] for name in NUMBERS), halves])
 
-    table = _at(numbers_of, positions, len(NUMBERS))
-    columns = {name: table[..., place] for place, name in enumerate(NUMBERS)}
+    names = (*NUMBERS, "half_width")
+    table = _at(numbers_of, positions, len(names))
+    columns = {name: table[..., place] for place, name in enumerate(names)}
     if processed is not None:
         columns["processed"] = np.append(processed, math.nan)[positions]
     for place, rank in rows.ranks.items():

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lrm.files.spelling import beside, many
 from lrm.queries.maps.linear import Floats
@@ -185,9 +186,17 @@ class StatementTable:
 
     @cached_property
     def half_widths(self) -> Floats:
-        """Half of each interval; infinite where it is unbounded."""
-        halves: Floats = (self.numbers["high"] - self.numbers["low"]) / 2
-        return halves
+        """Half of each interval, of counts before it is cut at 0; infinite where unbounded."""
+        return self.numbers["half_width"]
+
+    def _is_centred(self, row: int | NDArray[np.bool_], place: int) -> NDArray[np.bool_]:
+        """Whether answers are in the middle of their intervals, but for what was cut off."""
+        low, high, answer, half = (
+            self.numbers[name][row, place] for name in ("low", "high", "answer", "half_width")
+        )
+        with np.errstate(invalid="ignore"):
+            gap = np.minimum(np.abs(high - answer - half), np.abs(answer - low - half))
+            return np.asarray((gap <= 0.02 * half) | ((low == high) & (answer < low)))
 
     def alike(self, place: int) -> str:
         """The largest half-width of an answer's intervals, where all are alike; else empty."""
@@ -195,10 +204,8 @@ class StatementTable:
         known = self.half_widths[bounded, place]
         if not len(known) or len(known) < np.isfinite(self.numbers["answer"][:, place]).sum():
             return ""
-        low, high = (self.numbers[end][bounded, place] for end in ("low", "high"))
-        gap = np.abs((low + high) / 2 - self.numbers["answer"][bounded, place])
-        if np.any(gap > 0.02 * known):
-            return ""  # not in the middle of its interval
+        if not self._is_centred(bounded, place).all():
+            return ""
         same = float(known.max()) <= ALIKE * float(known.min())
         return f"± {beside(float(known.max()), self._error(place))}" if same else ""
 
@@ -269,7 +276,7 @@ class StatementTable:
 
     def _note(self, row: int, place: int, shown: bool) -> str:
         low, high = (float(self.numbers[name][row, place]) for name in ("low", "high"))
-        answer, half = float(self.numbers["answer"][row, place]), (high - low) / 2
+        half = float(self.half_widths[row, place])
         if not shown or math.isnan(half):  # a rank has no interval
             return ""
         if math.isinf(low) and math.isinf(high):
@@ -277,7 +284,7 @@ class StatementTable:
         if math.isinf(half):
             spread = self._own_error(row, place)
             return f" {_end(low, spread)} … {_end(high, spread)}"
-        if abs((low + high) / 2 - answer) > 0.02 * half:
+        if not self._is_centred(row, place):
             return f" {beside(low, half)} … {beside(high, half)}"
         return f" ± {beside(half, self._own_error(row, place))}"
 

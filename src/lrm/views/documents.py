@@ -171,8 +171,8 @@ def answers_document(
         answer for entry in listed for answer in batch.derived[slice(*entry.derived)]
     )
     sentences.append(
-        f"± is half of a {100 * confidence:.4g} % interval, which covers the noise alone; answers "
-        "are neither rounded nor clipped"
+        f"± is half of a {100 * confidence:.4g} % interval, which covers the noise alone; counts "
+        "and sums are neither rounded nor clipped"
     )
     if processed is not None:
         sentences += [*(words for _, words in processed.notes), *processed.sentences]

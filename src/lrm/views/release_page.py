@@ -37,8 +37,8 @@ from lrm.views.verdicts import USABLE
 
 DERIVED = (
     "Rates, averages and quantiles are computed from noisy counts and sums. Their intervals follow "
-    "from the joint law of that noise; one is unbounded where the noise may make up all of the "
-    "denominator."
+    "from the joint law of that noise, cut to what is possible; where the noise may make up all of "
+    "the denominator, one is all that is possible."
 )
 
 OPEN, MOST_OPEN = 200, 1000

@@ -6,11 +6,16 @@ A ratio N/D of two noisy answers has the interval of Fieller [1]_: all r for whi
     { r : |N − r·D| ≤ h(r) },  with P(|noise of N − r·D| ≤ h(r)) ≥ confidence.
 
 The true ratio is in this set exactly as often as stated, however small the denominator is. Where
-0 itself is a possible denominator the set has no ends, and the interval is unbounded.
+0 itself is a possible denominator the set has no ends: the interval is all that is possible, from
+the least declared number to the largest (`lrm.planning.derived.possible`).
 
 For other formulas f (differences of rates, variances) the interval is the range of f over the
 ellipsoid of inputs whose distance from the noisy ones is the half-width of the noise in the
 direction in which f changes: the same as Fieller's for a ratio, and right to first order otherwise.
+
+Numbers between knots are divided, which adds to a variance: the answer for the numbers themselves
+lies between two formulas, the interval covers both, and the standard error has the root mean square
+of what the division may have added.
 
 Where the rows of the reconstruction are too large to be held, every input is given an interval of
 its own, together as confident as stated, and f ranges over that box: wider, and still right.
@@ -28,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.planning.derived.noise import JointNoise, Noisy
+from lrm.planning.derived.possible import possible_ends
 from lrm.queries.maps.linear import Floats
 from lrm.queries.workload import Computed, Formula
 
@@ -43,7 +49,11 @@ MOST_CORNERED = 8
 
 def computed_values(answer: Computed, start: int, stop: int, noisy: Noisy) -> Floats:
     """Values of the groups ``start:stop``."""
-    return answer.formula.value(noisy.answers(*places(answer, start, stop)).T)
+    index, scales = places(answer, start, stop)
+    values = answer.formula.value(noisy.answers(index, scales).T)
+    if noisy.queries is None:
+        return values
+    return np.clip(values, *possible_ends(answer.formula, noisy.queries, index, scales))
 
 
 def computed_numbers(
@@ -71,12 +81,15 @@ def computed_numbers(
         ends.reverse()
     with np.errstate(invalid="ignore"):
         error = error * answer.formula.steepness(value)
-    return {
-        "answer": answer.formula.value(inputs),
-        "standard_error": error,
-        "low": ends[0],
-        "high": ends[1],
-    }
+    answers = answer.formula.value(inputs)
+    if answer.undivided is not None:  # between both, as if every value were equally likely
+        with np.errstate(invalid="ignore"):
+            gap = answers - np.nan_to_num(answer.undivided.value(inputs))
+            error = np.sqrt(np.square(error) + np.square(gap) / 3.0)
+    if noisy.queries is not None:
+        least, most = possible_ends(answer.formula, noisy.queries, index, scales)
+        answers, *ends = (np.clip(part, least, most) for part in (answers, *ends))
+    return {"answer": answers, "standard_error": error, "low": ends[0], "high": ends[1]}
 
 
 def places(answer: Computed, start: int, stop: int) -> tuple[NDArray[np.int64], Floats]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lrm.planning.accuracy import Accuracy
 from lrm.planning.accuracy.intervals import norm_half_widths, sum_half_widths
-from lrm.queries.maps.linear import Floats
+from lrm.queries.maps.linear import Floats, LinearMap
 
 Indices = NDArray[np.int64]
 Rows = Callable[[int, int], Floats]
@@ -94,6 +94,8 @@ class Noisy:
 
     rows: Rows  # returns the answers of the queries ``start:stop``
     accuracy: Accuracy
+    # The queries, where derived answers and their intervals are cut to what is possible.
+    queries: LinearMap | None = None
 
     def answers(self, index: Indices, scales: Floats) -> Floats:
         """The answers ``index`` (groups × inputs), each times the scale of its input."""

@@ -298,7 +298,8 @@ class Plan:
 
         Columns are the grouping attributes, ``query``, ``standard_error`` and ``half_width``,
         half of the interval that holds the true answer with probability ``confidence``. Those of
-        rates, averages and quantiles depend on the table: they are NaN unless ``expect`` is given.
+        rates, averages and quantiles depend on the table: they are for the rows of a usual group
+        that ``-- expected: 500`` states of their statement, or for ``expect``, and NaN without.
 
         Parameters
         ----------
@@ -307,7 +308,7 @@ class Plan:
         confidence
             Of the intervals.
         expect
-            The rows in a denominator, or that a quantile is of.
+            The rows in a denominator, or that a quantile is of, in place of what statements state.
         """
         check_listable(self.workload)
         privacy = self.privacy(epsilon, delta, rho)
@@ -335,9 +336,14 @@ class Plan:
     ) -> tuple[Floats, Floats]:
         """Standard error and half-width of each derived answer; NaN where they are not known."""
         errors, halves = [np.empty(0)], [np.empty(0)]
-        for derived_answer in self.workload.derived:
+        stated = self.workload.expected_rows
+        for derived_answer, rows in zip(self.workload.derived, stated, strict=True):
             expectation = expected_error(
-                derived_answer, self.workload.queries, accuracy, confidence, expect
+                derived_answer,
+                self.workload.queries,
+                accuracy,
+                confidence,
+                rows if expect is None else expect,
             )
             known = not expectation.per_row_count and isinstance(derived_answer, Computed)
             error = expectation.standard_error if known else None

@@ -147,6 +147,15 @@ class Workload:
             return self.statements
         return statements_of(self.labels, self.derived, self.display, self.domain)
 
+    @property
+    def expected_rows(self) -> list[float | None]:
+        """For each derived answer, the rows of a usual group that its statement states."""
+        expected: list[float | None] = [None] * len(self.derived)
+        for statement in self.tables:
+            for place in range(*statement.derived):
+                expected[place] = statement.expected
+        return expected
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the queries, their labels and importances, of derived answers and displays."""

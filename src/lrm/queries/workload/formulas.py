@@ -107,7 +107,7 @@ class Formula:
     def finish(self, values: Floats) -> Floats:
         """Apply the tail, whose operations are all monotone."""
         for step, constant in self.tail:
-            values = _tail(values, step, constant)
+            values = apply_tail(values, step, constant)
         return values
 
     @property
@@ -155,7 +155,7 @@ class Formula:
             elif step in _RISING:
                 with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                     slope = slope * _UNARY_DUALS[step]((values, np.ones_like(values)))[1]
-            values = _tail(values, step, constant)
+            values = apply_tail(values, step, constant)
         return slope
 
     @property
@@ -251,7 +251,8 @@ _UNARY_DUALS: dict[str, Callable[[Dual], Dual]] = {
 }
 
 
-def _tail(values: Floats, step: str, constant: float) -> Floats:
+def apply_tail(values: Floats, step: str, constant: float) -> Floats:
+    """One operation of a tail."""
     with np.errstate(invalid="ignore", over="ignore"):
         if step in _RISING:
             return _UNARY_DUALS[step]((values, values))[0]

@@ -254,6 +254,20 @@ class ProductBatch:
         sums = other.any(axis=1) | (np.abs(self.coefficients) != 1.0)
         return np.asarray(np.bincount(self.term_of[sums], minlength=self.terms) == 0)
 
+    @cached_property
+    def whole_terms(self) -> NDArray[np.bool_]:
+        """Which terms have whole numbers as weights, in each of their products."""
+        fractional = self._where(lambda factor: not factor.is_integer()).any(axis=1)
+        fractional |= self.coefficients != np.rint(self.coefficients)
+        return np.asarray(np.bincount(self.term_of[fractional], minlength=self.terms) == 0)
+
+    @cached_property
+    def nonnegative_terms(self) -> NDArray[np.bool_]:
+        """Which terms add up products without a weight below 0."""
+        signed = self._where(lambda factor: not factor.is_nonnegative()).any(axis=1)
+        signed |= self.coefficients < 0
+        return np.asarray(np.bincount(self.term_of[signed], minlength=self.terms) == 0)
+
     def take(self, terms: ArrayLike) -> ProductBatch:
         """The batch of some of the terms, in the given order."""
         term_numbers = np.asarray(terms, dtype=np.int64)
