@@ -6,7 +6,7 @@ Nothing here lists cells, except for the search over small tables.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,14 @@ from lrm.planning.design.products.marginals import Marginals, marginals_error
 from lrm.planning.design.products.probing import check_support
 from lrm.planning.design.products.quadratic import Quadratic
 from lrm.planning.design.products.residuals import GaussianGroups
-from lrm.planning.design.products.strategy import Group, ProductStrategy, axes_of
+from lrm.planning.design.products.strategy import (
+    Axis,
+    Group,
+    ProductStrategy,
+    axes_of,
+    merged_axes,
+    on_axes,
+)
 from lrm.planning.design.products.subsets import masks_of
 from lrm.planning.solvers import settings
 from lrm.planning.solvers.products.bounds import ROUNDING, product_bound
@@ -147,7 +154,7 @@ def _whole(
 
 def noise_on_data(problem: Problem, search: Search) -> ProductChoice:
     """Measure every combination of merged values."""
-    _only_laplace(search, "noise-on-data")
+    del search
     return _whole(problem, "noise-on-data", identity_basis)
 
 
@@ -162,31 +169,74 @@ def wavelet(problem: Problem, search: Search) -> ProductChoice:
 
 def hierarchical(problem: Problem, search: Search, *, fanout: int = 2) -> ProductChoice:
     """A tree of totals on every attribute, multiplied."""
-    _only_laplace(search, "hierarchical")
+    del search
     if fanout < 2:
         raise UsageError(f"fanout must be at least 2, not {fanout}")
     return _whole(problem, "hierarchical", lambda n: tree_basis(n, fanout), fanout=fanout)
 
 
 def noise_on_results(problem: Problem, search: Search) -> ProductChoice:
-    """Measure every query itself: one group for each table, answered from itself alone."""
-    _only_laplace(search, "noise-on-results")
+    """Measure every query itself: one group for each term, answered from itself alone.
+
+    All queries carry the same noise, so a term has a share of the sensitivity in proportion to the
+    most that a record moves it by.
+    """
+    del search
     batch = _batch(problem)
-    plain = all(
-        factor.kind in {"total", "identity"} for choices in batch.factors for factor in choices
-    )
-    if not (plain and batch.simple):
-        raise UsageError(
-            "noise on results is measured for tables and totals over products of attributes; this "
-            "batch has other queries"
+    plain = replace(batch, weights=np.ones(batch.terms))
+    idle = frozenset(batch.idle_terms().tolist())
+    asking = [term for term in range(batch.terms) if term not in idle]
+    groups, moves = [], []
+    for number, term in enumerate(asking):
+        _, reduced = merged_axes(plain.take([term]))
+        if not _are_disjoint(reduced):
+            raise UsageError(
+                "noise on results over products of attributes is measured where each record is in "
+                "one answer of a statement at most; this batch has others, such as running totals"
+            )
+        moves.append(_largest_move(reduced))
+        # Terms that count no cell are answered, as 0, by any group.
+        terms = np.array(sorted([term, *(idle if number == 0 else ())]), dtype=np.int64)
+        groups.append(_identities(batch, terms, merged_axes(batch.take(terms))[0]))
+    shares = np.array(moves) / sum(moves)
+    weighed = zip(groups, shares.tolist(), strict=True)
+    groups = [replace(group, weight=weight) for group, weight in weighed]
+    error = sum(group.error / group.weight**2 for group in groups)
+    return ProductChoice("noise-on-results", ProductStrategy(tuple(groups), error))
+
+
+def _identities(batch: ProductBatch, terms: Integers, axes: Sequence[Axis]) -> Group:
+    """Some terms by every combination of the values of some axes."""
+    every = masks_of(np.ones((1, len(axes)), dtype=bool))
+    identities = Marginals(every, np.ones(1), tuple(identity_basis(axis.size) for axis in axes))
+    error = marginals_error(Quadratic(on_axes(batch.take(terms), axes)), identities)
+    return Group(terms, tuple(axes), identities, error)
+
+
+def _are_disjoint(batch: ProductBatch) -> bool:
+    """Whether each record is in one query at most, of a term over merged values."""
+    return all(
+        factor.kind in {"total", "identity"}
+        or (
+            not factor.is_word
+            and math.prod(factor.shape) <= MOST_ENTRIES
+            and np.count_nonzero(factor.dense(), axis=0).max() <= 1
         )
-    terms = np.arange(batch.terms)
-    groups = tuple(
-        replace(_group(batch, terms[[term]], identity_basis), weight=1.0 / batch.terms)
-        for term in terms
+        for i, choices in enumerate(batch.factors)
+        for factor in (choices[f] for f in batch.present(i).tolist())
     )
-    error = sum(group.error for group in groups) * batch.terms**2
-    return ProductChoice("noise-on-results", ProductStrategy(groups, error))
+
+
+def _largest_move(batch: ProductBatch) -> float:
+    """The most that a record moves the queries of one term by: at most, for a sum of products."""
+    sizes = [
+        abs(coefficient)
+        * math.prod(float(factor.column_absolute_sums().max()) for factor in factors)
+        for coefficient, factors in batch.summands(0)
+    ]
+    if len(sizes) > 1 and batch.queries * math.prod(batch.sizes) <= MOST_ENTRIES:
+        return float(np.abs(batch.dense()).sum(axis=0).max())
+    return sum(sizes)
 
 
 def marginals(problem: Problem, search: Search, *, effort: Effort = "normal") -> ProductChoice:

@@ -188,7 +188,8 @@ def _with_mixes(
     factors, mixes = list(group.factors), {}
     for b, subset in enumerate(group.sets):
         if subset in own:
-            rows = float(targets[b]) * 2.0**bits * own[subset].rows
+            parts = math.prod(group.axes[k].whole for k in subset)
+            rows = float(targets[b]) * 2.0**bits / parts * own[subset].rows
             mixes[b] = _mix(rows, [group.product_bases[k] for k in subset])
             factors[b] = 1
     return replace(group, factors=tuple(factors), mixes=mixes)
