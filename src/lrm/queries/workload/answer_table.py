@@ -16,7 +16,7 @@ import numpy as np
 from lrm.errors import MissingExtra, UnknownName, WorkloadError
 from lrm.files.spelling import beside, many, number
 from lrm.queries.maps.linear import Floats
-from lrm.queries.workload.label_columns import Codes, LabelColumns, spans_of
+from lrm.queries.workload.label_columns import Codes, LabelColumns, arrow_places, spans_of
 from lrm.queries.workload.labels import Labels
 from lrm.queries.workload.statements import Column
 
@@ -228,8 +228,7 @@ def statement_column(names: Sequence[str], codes: Codes) -> Any:
     """The statement of each answer as an Arrow dictionary; null where it has none."""
     import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who ask
 
-    places = pa.array(codes, pa.int32(), mask=codes < 0)
-    return pa.DictionaryArray.from_arrays(places, pa.array(names, pa.string()))
+    return pa.DictionaryArray.from_arrays(arrow_places(codes), pa.array(names, pa.string()))
 
 
 def arrow_to_pandas(table: Any) -> Any:

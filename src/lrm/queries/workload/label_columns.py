@@ -170,13 +170,19 @@ def arrow_values(column: Column) -> Any:
     return pa.array(typed, _arrow_type(column.kind))
 
 
+def arrow_places(codes: Codes) -> Any:
+    """Codes as Arrow indices; null where one is −1."""
+    missing = codes < 0
+    return _arrow().array(codes.astype(np.int32), mask=missing if missing.any() else None)
+
+
 def arrow_column(values: Any, codes: Codes) -> Any:
     """Labels by their places: values of their type, else an ordered dictionary of texts.
 
     Null where a code is −1.
     """
     pa = _arrow()
-    places = pa.array(codes, pa.int32(), mask=codes < 0)
+    places = arrow_places(codes)
     if not pa.types.is_string(values.type):
         return values.take(places)
     return pa.DictionaryArray.from_arrays(places, values, ordered=True)
@@ -267,7 +273,7 @@ class LabelColumns:
             labels = file_texts(self.column(attribute))
             self._texts[attribute] = pa.array([self.spell(label) for label in labels], pa.string())
         codes = self.codes(spans, attribute)
-        return self._texts[attribute].take(pa.array(codes, mask=codes < 0))
+        return self._texts[attribute].take(arrow_places(codes))
 
     def queries(self, spans: Sequence[Span]) -> Any:
         """The name of each answer's query, without its group, as a dictionary."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from lrm.files.writing import write_text, writing
 from lrm.queries.maps.linear import Floats
 from lrm.queries.workload import group_titles
 from lrm.queries.workload.frames import AnswerFrame
+from lrm.queries.workload.label_columns import Codes
 from lrm.views.outputs.export import Export
 from lrm.views.outputs.long_form import long_blocks, long_columns, statement_names
 
@@ -93,12 +94,10 @@ def _write_long(export: Export, path: Path) -> None:
     titles = group_titles(grouped, (*LABELS, *NUMBERS))
     numbers = NUMBERS[:-1] if export.processed is None else NUMBERS
     names = [csv_cell(name) for name in statement_names(export.release)]
-    statements = pa.array(names, pa.string())
     with writing(path) as file:
         file.write(csv_document([[*LABELS, *titles, *numbers]]).encode())
         for block in long_blocks(export):
-            codes = block.statements
-            texts = [statements.take(pa.array(codes, mask=codes < 0)).fill_null("")]
+            texts = [_statement_texts(names, block.statements)]
             texts += [columns.names(block.spans, _quoted)]
             texts += [columns.queries(block.spans).dictionary_decode()]
             texts += [columns.group_texts(block.spans, name).fill_null("") for name in grouped]
@@ -106,6 +105,15 @@ def _write_long(export: Export, path: Path) -> None:
             spelt.insert(4, pa.scalar(repr(float(export.confidence))))
             rows = pc.binary_join_element_wise(*texts, *spelt, ",")
             file.write(("\n".join(rows.to_pylist()) + "\n").encode())
+
+
+def _statement_texts(names: Sequence[str], codes: Codes) -> Any:
+    """The names of the statements of a block; one name where all are the same."""
+    import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who ask
+
+    if len(codes) and codes.min() == codes.max():
+        return pa.scalar("" if codes[0] < 0 else names[codes[0]])
+    return pa.array([*names, ""], pa.string()).take(pa.array(codes % (len(names) + 1)))
 
 
 def _spelt(column: Floats) -> Any:
