@@ -11,7 +11,39 @@ from typing import Any
 
 
 class LrmError(Exception):
-    """Base of all errors that lrm raises on purpose."""
+    """Base of all errors that lrm raises on purpose.
+
+    Parameters
+    ----------
+    sentence
+        What is wrong, what was expected and what to do.
+    line, column
+        Where it is in a text, counted from 1; None where that is not known.
+    field
+        The field of a file or of a form that it is about; None where that is not known.
+
+    Examples
+    --------
+    >>> error = UsageError("page.md, line 3: there is no field 'titel'", line=3, field="titel")
+    >>> error.line, error.field, error.column, error.charged
+    (3, 'titel', None, None)
+    """
+
+    line: int | None = None
+    column: int | None = None
+    field: str | None = None
+    # What a ledger was charged before the error, as in "0.5 of 'visits'"; None where nothing was.
+    charged: str | None = None
+
+    def __init__(
+        self,
+        *sentences: str,
+        line: int | None = None,
+        column: int | None = None,
+        field: str | None = None,
+    ) -> None:
+        super().__init__(*sentences)
+        self.line, self.column, self.field = line, column, field
 
     @property
     def sentences(self) -> list[str]:

@@ -24,6 +24,7 @@ for place in (ROOT, ROOT / "tests", ROOT / "tests" / "support"):
 
 import lrm  # noqa: E402 - from here on, the packages of the repository
 from benchmarks.report import ROWS, write_table  # noqa: E402
+from lrm.views.publication import read_page_text, write_publication  # noqa: E402
 from report.browser import browser  # noqa: E402
 
 PLACE = ROOT / "docs" / "img"
@@ -123,10 +124,25 @@ def shapes_of():
     return lrm.release(plan, frame, epsilon="0.5", ledger=None)
 
 
-def reports(tab, folder, made, views):
-    """Pictures of the page of a release, each from a heading on."""
+PUBLISHED = {
+    "hospital": [
+        ("published-wide", 1280, 1300, "light", None),
+        ("published-narrow", 390, 1100, "light", None),
+        ("published-dark", 1280, 1000, "dark", None),
+        ("published-print", 794, 1123, "print", None),
+    ],
+    "flights": [("published-flights", 1280, 1100, "light", None)],
+}
+"""Pictures of the pages with an author's text, which is next to the batch."""
+
+
+def reports(tab, folder, made, views, text=None):
+    """Pictures of the page of a release, each from a heading on; or of a text with its tables."""
     page = folder / "answers.html"
-    made.report(page)
+    if text is None:
+        made.report(page)
+    else:
+        write_publication(made, page, read_page_text(BATCHES / text))
     for name, width, height, scheme, top in views:
         tab.open(page, width=width, scheme="dark" if scheme == "dark" else "light")
         if scheme == "print":
@@ -147,7 +163,9 @@ def main():
             ("flights-narrow", 390, 1000, "light", "late by carrier"),
             ("flights-print", 794, 1123, "print", "by hour"),
         ]
-        reports(tab, folder, release_of(folder, "flights"), flights)
+        departures = release_of(folder, "flights")
+        reports(tab, folder, departures, flights)
+        reports(tab, folder, departures, PUBLISHED["flights"], "flights.md")
         reports(
             tab,
             folder,
@@ -164,6 +182,7 @@ def main():
             ("report-print", 794, 1123, "print", "in month by department and month"),
         ]
         reports(tab, folder, made, hospital)
+        reports(tab, folder, made, PUBLISHED["hospital"], "hospital.md")
         for columns in (80, 120):
             shown = terminal(["show", "answers.lrm", "--limit", "6"], folder, columns)
             page = folder / "terminal.html"

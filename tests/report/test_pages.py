@@ -146,7 +146,6 @@ def test_a_release_tells_promise_cost_and_limits(pages):
         "Intervals and standard errors cover the noise alone",
         "one person (column",
         "discrete Laplace",
-        "noise-on-results",
         plan().digest,
     ):
         assert words in text

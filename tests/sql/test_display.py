@@ -136,7 +136,9 @@ def test_a_release_file_keeps_the_display_and_all_answers(release, tmp_path):
     _, first, second = statement_tables(again)
     assert first.numbers["answer"][:, 0].tolist() == sorted(again.answers[1:5])[:1:-1]
     assert len(second.frame) == 0
-    assert "displays 0 of 4 groups by the noisy answers; the release has all" in second.note
+    assert (
+        "0 of 4 groups are shown, chosen by the noisy answers; the release has all" in second.note
+    )
     facts = summary_facts(again)
     shown = [again.answers[place] for place in facts["display"][0]["shown"]["n"]]
     assert shown == first.numbers["answer"][:, 0].tolist()
@@ -158,7 +160,7 @@ def test_ranks_are_columns_of_what_is_displayed(table, tmp_path):
     assert shown.numbers["answer"][:, 0].tolist() == [1, 2, 3]
     assert shown.numbers["answer"][:, 1].tolist() == sorted(again.answers)[:0:-1]
     assert np.isnan(shown.half_widths[:, 0]).all()
-    assert "QUALIFY place <= 3 ORDER BY place displays 3 of 4 groups" in shown.note
+    assert "3 of 4 groups are shown, chosen by the noisy answers" in shown.note
     assert "place: by the noisy answers, without an interval" in shown.note
     cells = [cell for row in shown.table().rows for cell in row]
     assert not any("nan" in f"{cell.text} {cell.note}" for cell in cells)
@@ -175,7 +177,7 @@ def test_a_display_is_part_of_what_a_digest_covers(release):
 def test_a_report_shows_what_is_displayed_and_everything(release, tmp_path):
     release.report(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text("utf-8")
-    assert "ORDER BY n DESC LIMIT 2 displays 2 of 4 groups" in page
+    assert "2 of 4 groups are shown, chosen by the noisy answers" in page
     assert "n by month" in page
 
 

@@ -58,6 +58,12 @@ def processed_answers(release: "Release", steps: tuple[str, ...] | None) -> "Pro
     metavar="PAGE",
     help="File for the page; by default FILE with the ending .html.",
 )
+@click.option(
+    "--text",
+    metavar="TEXT",
+    help="A Markdown file of your own with the title, the text and the names of the statements "
+    "that the page of a release shows.",
+)
 @click.option("--force", is_flag=True, help="Replace PAGE if it exists.")
 @amount_options
 @confidence_option
@@ -73,16 +79,21 @@ def report(file: str, output: str | None, **choices: Any) -> None:
     the page. A plan is shown at --epsilon (1 by default), or at --rho or --epsilon with
     --delta if its noise is Gaussian.
 
+    With --text the page of a release is for publication: it shows your text and the tables that
+    lines such as {{ by_month | caption: Admissions | unit: persons }} name, and a CSV file beside
+    it has all numbers.
+
     \b
     Example:
       lrm report answers.lrm -o answers.html
       lrm report answers.lrm --post-process consistent
+      lrm report answers.lrm --text page.md -o published.html
       lrm report plan.lrm --epsilon 0.1 -o plan.html
       lrm compare prefix:64 --json > comparison.json
       lrm report comparison.json
     """
     place = output or str(Path(file).with_suffix(".html"))
-    check_apart({"--output": place}, {"FILE": file})
+    check_apart({"--output": place}, {"FILE": file, "--text": choices["text"]})
     check_output(place, force=choices["force"], kinds=(".html", ".htm"))
     with waiting("writing the page"):
         kind, beside = _write(file, place, choices)
@@ -92,7 +103,7 @@ def report(file: str, output: str | None, **choices: Any) -> None:
         return
     echo(f"a page of this {kind} is in {place}; it opens in any browser, offline")
     if beside is not None:
-        echo(f"the page does not list all answers; they are in {beside}")
+        echo(f"all answers are in {beside}, which belongs to the page")
 
 
 def _write(file: str, place: str, choices: dict[str, Any]) -> tuple[str, str | None]:
@@ -104,6 +115,8 @@ def _write(file: str, place: str, choices: dict[str, Any]) -> tuple[str, str | N
         return "release", _write_release(file, place, choices)
     if choices["post_process"] is not None:
         raise click.UsageError("--post-process repairs answers, which only a release has")
+    if choices["text"] is not None:
+        raise click.UsageError("--text is for the page of a release")
     if kind is None and not _is_archive(file):
         _write_comparison(file, place, choices)
         return "comparison", None
@@ -133,6 +146,8 @@ def _write_release(file: str, place: str, choices: dict[str, Any]) -> str | None
 
     _refuse_amounts(choices, "release")
     loaded = load_release(file)
+    if choices["text"] is not None:
+        return _write_publication(loaded, file, place, choices)
     limit = LISTED if choices["limit"] is None else choices["limit"]
     beside = answers_beside(loaded, place, limit)
     check_apart({"the file of all answers": beside}, {"FILE": file})
@@ -140,6 +155,17 @@ def _write_release(file: str, place: str, choices: dict[str, Any]) -> str | None
     processed = processed_answers(loaded, choices["post_process"])
     write_release_page(loaded, place, choices["confidence"], limit, processed=processed)
     return beside
+
+
+def _write_publication(loaded: "Release", file: str, place: str, choices: dict[str, Any]) -> str:
+    from lrm.views.publication import numbers_beside, read_page_text, write_publication
+
+    text = read_page_text(choices["text"])
+    beside = numbers_beside(loaded, place)
+    check_apart({"the file of all numbers": beside}, {"FILE": file, "--text": choices["text"]})
+    check_output(beside, force=choices["force"])
+    processed = processed_answers(loaded, choices["post_process"])
+    return write_publication(loaded, place, text, choices["confidence"], processed=processed)
 
 
 def _write_plan(file: str, place: str, choices: dict[str, Any]) -> None:

@@ -69,11 +69,12 @@ def displayed_rows(
 def _display_caveats(display: Display, rows: int, groups: int) -> Iterator[Caveat]:
     """What is left out, and which numbers follow from noisy ones."""
     noisy = " by the noisy answers" if display.having or display.order else ""
+    if rows < groups:
+        shown = f"{rows:,} of {many(groups, 'group', 'groups')} are shown"
+        yield Caveat("display", f"{shown}, chosen{noisy}; the release has all" if noisy else shown)
     # Sorted by its groups alone, the table is whole and depends on no answer.
-    plain = rows == groups and not any(key.labels is None for key in display.order)
-    if not plain:
-        shown = f"{display} displays {rows:,} of {many(groups, 'group', 'groups')}{noisy}"
-        yield Caveat("display", f"{shown}; the release has all")
+    elif any(key.labels is None for key in display.order):
+        yield Caveat("display", "sorted by the noisy answers")
     numbered = [rank.name for rank in display.ranks if rank.name in display.queries]
     if numbered:
         names = ", ".join(numbered)

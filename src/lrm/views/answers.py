@@ -21,7 +21,7 @@ from lrm.releases.core import shown_values
 from lrm.releases.frames import displayed_rows, with_numbers
 from lrm.releases.postprocess import Processed
 from lrm.views.blocks import Cell, Heading, Table
-from lrm.views.labels import is_time, label_texts
+from lrm.views.labels import FOR_READERS, calendar_places, is_time, label_texts
 from lrm.views.verdicts import USABLE, percent, verdict
 
 MOST_COLUMNS = 20
@@ -64,10 +64,24 @@ def statement_table(  # noqa: PLR0913 - what may be asked for
         rows = displayed_rows(release, statement, most)  # its lines are not counted, it is a list
         return StatementTable(with_numbers(release, rows, confidence, processed), total, None)
     rows = displayed_rows(release, statement)
+    if statement.display is None:
+        rows = rows.taken(_calendar_rows(rows.frame))
     total = rows.frame.count
     listed, lines = _whole_lines(rows.frame, total if most is None else most, columns)
     frame = with_numbers(release, rows.taken(listed), confidence, processed)
     return StatementTable(frame, total, lines)
+
+
+def _calendar_rows(frame: AnswerFrame) -> Codes:
+    """The rows in an order in which names of months and weekdays follow the calendar."""
+    keys = []
+    for place, column in enumerate(frame.columns):
+        places = calendar_places(column.labels) or list(range(len(column.labels)))
+        codes = frame.codes[:, place]
+        keys.append(np.where(codes < 0, len(places) + 12, np.array([*places, 0])[codes]))
+    if not keys or all(calendar_places(column.labels) is None for column in frame.columns):
+        return np.arange(len(frame))
+    return np.lexsort(keys[::-1])
 
 
 def _whole_lines(frame: AnswerFrame, most: int, columns: int) -> tuple[Codes, int]:
@@ -100,7 +114,7 @@ def _line_of_each(codes: Codes, across: int) -> Codes:
 
 def reader_view(frame: AnswerFrame) -> tuple[tuple[Column, ...], Codes]:
     """The columns of groups as readers see them: a year and a month are one column."""
-    columns, codes = frame.columns, frame.codes
+    columns, codes = _calendar_columns(frame)
     kinds = [column.kind for column in columns]
     if kinds.count("year") != 1 or kinds.count("month_of_year") != 1 or (codes < 0).any():
         return columns, codes
@@ -121,6 +135,19 @@ def reader_view(frame: AnswerFrame) -> tuple[tuple[Column, ...], Codes]:
     parts = [codes[:, k] for k in remaining]
     parts.insert(at, np.array([place[text] for text in texts], dtype=np.int64))
     return tuple(new), np.column_stack(parts)
+
+
+def _calendar_columns(frame: AnswerFrame) -> tuple[tuple[Column, ...], Codes]:
+    """The columns and codes, with names of months and weekdays in the order of the calendar."""
+    columns, codes = list(frame.columns), frame.codes.copy()
+    for place, column in enumerate(columns):
+        places = calendar_places(column.labels)
+        if places is not None:
+            order = np.argsort(places, kind="stable")
+            columns[place] = replace(column, labels=tuple(column.labels[k] for k in order))
+            new = np.append(np.argsort(order), -1)
+            codes[:, place] = new[codes[:, place]]
+    return tuple(columns), codes
 
 
 def side_by_side(
@@ -155,6 +182,13 @@ FAR_LARGER = 5.0
 """From this ratio to the usual error of its table on, an answer has digits of its own."""
 
 
+def frame_table(frame: AnswerFrame) -> StatementTable:
+    """The whole table of a statement whose numbers are known."""
+    if frame.statement.display is None:
+        frame = frame.taken(_calendar_rows(frame))
+    return StatementTable(frame, frame.count, len(frame))
+
+
 @dataclass(frozen=True, eq=False)
 class StatementTable:
     """The answers of one statement, as readers see them."""
@@ -163,6 +197,29 @@ class StatementTable:
     total: int  # number of answers that the table has, where not all are here
     # Number of its lines, where not all are here; None where they were not counted.
     lines: int | None
+
+    # Whether it is for everybody: cells of undeclared values have the names of `FOR_READERS`.
+    public: bool = False
+    heading_text: str = ""  # what stands above it in place of the title of its statement
+    unit: str = ""  # of the answers, such as ``persons``
+    decimals: int | None = None  # of the answers; as many as their errors leave by default
+
+    @property
+    def title(self) -> str:
+        """What stands above the table."""
+        return self.heading_text or self.statement.title
+
+    def texts(self, column: Column) -> list[str]:
+        """What readers see for each label of a column, and for a total last."""
+        texts = [*label_texts(column), TOTAL]
+        return [FOR_READERS.get(text, text) for text in texts] if self.public else texts
+
+    def measure(self, place: int) -> str:
+        """What an answer is called, with its unit."""
+        name = spoken_name(self.frame.answers[place])
+        if self.unit and len(self.frame.answers) == 1:
+            return self.unit
+        return f"{name} ({self.unit})" if self.unit else name
 
     @property
     def statement(self) -> Statement:
@@ -235,8 +292,8 @@ class StatementTable:
         """The title, with the error where all answers have the same."""
         same = {self.alike(place) for place in range(len(self.frame.answers))}
         if len(same) == 1 and (each := same.pop()):
-            return f"{self.statement.title}, {each}{' each' if self.count > 1 else ''}"
-        return self.statement.title
+            return f"{self.title}, {each}{' each' if self.count > 1 else ''}"
+        return self.title
 
     @property
     def summary(self) -> str:
@@ -244,7 +301,7 @@ class StatementTable:
         words = many(self.count, "answer", "answers")
         if self.count < self.total:
             words = f"{self.count:,} of {many(self.total, 'answer', 'answers')}"
-        if math.isfinite(self.relative) and self.relative > 0:
+        if not self.public and math.isfinite(self.relative) and self.relative > 0:
             words += f", {self.verdict} ({percent(self.relative)})"
         return words
 
@@ -259,6 +316,8 @@ class StatementTable:
         if math.isnan(answer):
             return Cell("")
         text = beside(answer, self._own_error(row, place))
+        if self.decimals is not None:
+            text = f"{answer:,.{self.decimals}f}"
         return Cell(text, self._note(row, place, note).strip(), share)
 
     def processed_cell(self, row: int, place: int) -> Cell:
@@ -324,12 +383,12 @@ class StatementTable:
     def table(self, most: int = MOST_COLUMNS, *, heat: bool = False) -> Table:
         """The statement as one table: the labels of a column side by side, or a list of groups."""
         across = self.across(most)
-        title, key = self.heading, self.statement.title
+        title, key = self.heading, self.title
         if across is None:
             return self._list(title, key)
         columns, codes = self.view
         same = bool(self.alike(0))
-        texts = [[*label_texts(column), TOTAL] for column in columns]
+        texts = [self.texts(column) for column in columns]
         used = sorted(set(codes[:, across].tolist()), key=lambda code: (code < 0, code))
         rest = [k for k in range(len(columns)) if k != across]
         answers = self.numbers["answer"][:, 0]
@@ -357,16 +416,16 @@ class StatementTable:
     def _list(self, title: str, key: str) -> Table:
         columns, codes = self.view
         answers = self.frame.answers
-        texts = [[*label_texts(column), TOTAL] for column in columns]
+        texts = [self.texts(column) for column in columns]
         same = [bool(self.alike(place)) for place in range(len(answers))]
         each = len({self.alike(place) for place in range(len(answers))}) == 1
         headings = [Heading(column.name, words=True, label=True) for column in columns]
         bars = len(answers) == 1 and bool(columns)
-        for place, name in enumerate(answers):
+        for place in range(len(answers)):
             error = f" ({self.alike(place)})" if same[place] and not each else ""
-            headings.append(Heading(spoken_name(name) + error))
+            headings.append(Heading(self.measure(place) + error))
             if self.is_processed:
-                headings.append(Heading(f"{spoken_name(name)}, processed"))
+                headings.append(Heading(f"{self.measure(place)}, processed"))
         scale = self._scale() if bars else None
         lines = []
         for row, codes_of in enumerate(codes.tolist()):
@@ -394,13 +453,24 @@ class StatementTable:
         return zero, answer, left, right
 
 
-SINGLE = "Single numbers"
+def single_title(tables: Sequence[StatementTable]) -> str:
+    """What statements without groups are called together: their titles, or the first of them."""
+    titles = list(dict.fromkeys(table_view.title for table_view in tables))
+    if len(titles) > MOST_TITLES:
+        titles = [*titles[:MOST_TITLES], f"{len(titles) - MOST_TITLES} more"]
+    last = titles.pop()
+    return f"{', '.join(titles)} and {last}" if titles else last
+
+
+MOST_TITLES = 3
+"""Titles of single numbers that a heading lists."""
 
 
 def usable_words(tables: Sequence[StatementTable]) -> str:
     """How many tables are usable."""
     count = sum(table_view.verdict == "usable" for table_view in tables)
-    return f"{count} of {len(tables)} tables are within ±{100 * USABLE:.0f} % in the median"
+    verb = "is" if count == 1 else "are"
+    return f"{count} of {len(tables)} tables {verb} within ±{100 * USABLE:.0f} % in the median"
 
 
 def grouped_tables(
@@ -426,7 +496,7 @@ def single_numbers(tables: Sequence[StatementTable]) -> Table:
     processed = any(table_view.is_processed for table_view in tables)
     for table_view in tables:
         for place, name in enumerate(table_view.frame.answers):
-            title = table_view.statement.title
+            title = table_view.title
             several = len(table_view.frame.answers) > 1
             label = f"{title}: {spoken_name(name)}" if several and title != name else title
             for row in range(len(table_view.frame)):
@@ -439,7 +509,7 @@ def single_numbers(tables: Sequence[StatementTable]) -> Table:
     headings = [Heading("answer", words=True, label=True), Heading("value"), Heading(percent)]
     headings += [Heading("processed")] if processed else []
     notes = " ".join(table_view.note for table_view in tables if table_view.note)
-    return Table(SINGLE, tuple(headings), tuple(rows), notes)
+    return Table(single_title(tables), tuple(headings), tuple(rows), notes)
 
 
 def display_facts(release: Release) -> list[dict[str, Any]]:

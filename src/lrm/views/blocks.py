@@ -79,7 +79,35 @@ class Figure:
     caption: str = ""
 
 
-Block = Table | Facts | Numbers | Prose | Figure
+InlineKind = Literal["plain", "strong", "emphasis", "code", "link"]
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """A piece of a line of text."""
+
+    text: str
+    kind: InlineKind = "plain"
+    target: str = ""  # the address of a link
+
+
+@dataclass(frozen=True)
+class Rich:
+    """A paragraph of an author, the items of a list, or a small heading; of pieces each."""
+
+    lines: tuple[tuple[Inline, ...], ...]
+    kind: Literal["plain", "list", "heading"] = "plain"
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Tables that a page shows when a reader asks for them."""
+
+    summary: str
+    tables: tuple[Table, ...]
+
+
+Block = Table | Facts | Numbers | Prose | Figure | Rich | Fold
 
 
 @dataclass(frozen=True)

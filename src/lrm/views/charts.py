@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from lrm.files.spelling import number, visible
 from lrm.queries.maps.linear import Floats
 
-_WIDTH, _HEIGHT = 320, 150
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 8, 20, 20
+_WIDTH, _HEIGHT = 320, 164
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 8, 20, 34
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +28,7 @@ class Series:
     values: Floats
     low: Floats
     high: Floats
+    measure: str = ""  # what the values are; series of one measure have the same axis
 
 
 def _text(value: str) -> str:
@@ -53,14 +54,27 @@ def _range(series: Sequence[Series]) -> tuple[float, float]:
     return (low, high) if high > low else (0.0, 1.0)
 
 
-def line_chart(labels: Sequence[str], series: Sequence[Series], words: str) -> str:
-    """One panel per series on a common scale: a line, and its intervals as a band."""
-    low, high = _range(series)
+def line_chart(labels: Sequence[str], series: Sequence[Series], words: str, time: str = "") -> str:
+    """One panel per series: a line, and its intervals as a band.
+
+    Series of one measure have one scale. ``time`` is written below each panel.
+    """
+    measures = {curve.measure for curve in series}
+    ends = {
+        measure: _range([curve for curve in series if curve.measure == measure])
+        for measure in measures
+    }
     columns = min(len(series), 2)
     rows = math.ceil(len(series) / columns)
     wide = _WIDTH * (2 if columns == 1 else 1)
     parts = [
-        _panel(labels, curve, (low, high), ((k % columns) * wide, (k // columns) * _HEIGHT, wide))
+        _panel(
+            labels,
+            curve,
+            ends[curve.measure],
+            ((k % columns) * wide, (k // columns) * _HEIGHT, wide),
+            time,
+        )
         for k, curve in enumerate(series)
     ]
     return _svg(wide * columns, rows * _HEIGHT, words, parts)
@@ -74,7 +88,11 @@ def _svg(width: int, height: int, words: str, parts: Sequence[str]) -> str:
 
 
 def _panel(
-    labels: Sequence[str], curve: Series, ends: tuple[float, float], place: tuple[int, int, int]
+    labels: Sequence[str],
+    curve: Series,
+    ends: tuple[float, float],
+    place: tuple[int, int, int],
+    time: str,
 ) -> str:
     (low, high), (x0, y0, width) = ends, place
     inner, tall = width - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
@@ -103,7 +121,18 @@ def _panel(
         anchor = "start" if k == 0 else "end" if k == len(labels) - 1 else "middle"
         out.append(
             f'<text class="tick" text-anchor="{anchor}" x="{xs[k]:.1f}" '
-            f'y="{y0 + _HEIGHT - 6}">{_text(labels[k])}</text>'
+            f'y="{y0 + _HEIGHT - _BOTTOM + 14}">{_text(labels[k])}</text>'
+        )
+    if curve.measure:
+        middle, left = y0 + _TOP + tall / 2, x0 + 11
+        out.append(
+            f'<text class="axis" text-anchor="middle" x="{left}" y="{middle:.0f}" '
+            f'transform="rotate(-90 {left} {middle:.0f})">{_text(curve.measure)}</text>'
+        )
+    if time:
+        out.append(
+            f'<text class="axis" text-anchor="middle" x="{x0 + _LEFT + inner / 2:.0f}" '
+            f'y="{y0 + _HEIGHT - 6}">{_text(time)}</text>'
         )
     return "".join(out)
 
@@ -119,16 +148,35 @@ def _runs(known: NDArray[np.bool_]) -> list[list[int]]:
     return [run for run in runs if run]
 
 
-def pyramid(labels: Sequence[str], left: Series, right: Series, words: str) -> str:
-    """Two columns of bars, back to back: the last label on top, intervals as whiskers."""
+def pyramid(
+    labels: Sequence[str], left: Series, right: Series, words: str, names: tuple[str, str]
+) -> str:
+    """Two columns of bars, back to back: the last label on top, intervals as whiskers.
+
+    ``names`` are what the labels and the bars are.
+    """
     _, high = _range([left, right])
     step, half, middle = 16, 220, 90
-    height = 24 + step * len(labels)
+    height = 44 + step * len(labels)
     centre = half + middle // 2
     out = [
         f'<text class="name" text-anchor="end" x="{half}" y="14">{_text(left.name)}</text>',
         f'<text class="name" x="{half + middle}" y="14">{_text(right.name)}</text>',
+        f'<text class="axis" text-anchor="middle" x="{centre}" y="14">{_text(names[0])}</text>',
     ]
+    foot = 24 + step * len(labels)
+    for side, sign in ((half, -1), (half + middle, 1)):
+        for tick in _ticks(0.0, high)[: 6 if high > 0 else 1]:
+            x = side + sign * half * tick / high if high > 0 else side
+            anchor = "middle" if tick else "end" if sign < 0 else "start"
+            out.append(
+                f'<text class="tick" text-anchor="{anchor}" x="{x:.1f}" y="{foot + 9}">'
+                f"{number(tick, 3)}</text>"
+            )
+    out.append(
+        f'<text class="axis" text-anchor="middle" x="{centre}" y="{foot + 18}">'
+        f"{_text(names[1])}</text>"
+    )
     for place, label in enumerate(labels):
         y = 24 + step * (len(labels) - 1 - place)
         at = f'x="{centre}" y="{y + 11}"'

@@ -16,7 +16,19 @@ from string import Template
 from urllib.parse import quote
 
 from lrm.files.spelling import visible
-from lrm.views.blocks import Block, Cell, Document, Facts, Figure, Numbers, Prose, Table
+from lrm.views.blocks import (
+    Block,
+    Cell,
+    Document,
+    Facts,
+    Figure,
+    Fold,
+    Inline,
+    Numbers,
+    Prose,
+    Rich,
+    Table,
+)
 from lrm.views.style import CSS, HEATS, SNIPPET_CSS
 
 SHORT = 16
@@ -26,7 +38,7 @@ FEW = 12
 """Rows that nobody needs to search; half as many tables need no list of contents."""
 
 _PAGE = Template("""<!DOCTYPE html>
-<html lang="en">
+<html lang="$language">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="$policy">
@@ -89,7 +101,7 @@ _SEARCH_BOX = (
 """Shown by the script, and nothing without it."""
 
 
-def page(document: Document, kind: str, foot: str = "") -> str:
+def page(document: Document, kind: str, foot: str = "", language: str = "en") -> str:
     """A document as a whole page: its note is the lead, its parts are the sections.
 
     ``kind`` says what it is about, and ``foot`` where it comes from.
@@ -102,8 +114,9 @@ def page(document: Document, kind: str, foot: str = "") -> str:
         policy=POLICY + (f"; script-src 'sha256-{seal}'" if script else ""),
         generator=_text(made),
         kind=_text(kind),
+        language=_attribute(language),
         title=_text(document.title),
-        lead=_paragraph(document.note, "lead"),
+        lead=_paragraph(document.note, "lead") if document.note else "",
         css=CSS,
         body=body,
         script=f"<script>{script}</script>\n" if script else "",
@@ -198,7 +211,30 @@ def render(block: Block) -> str:
             f'aria-label="{_attribute(caption)}">{block.svg}</div>'
             f"<figcaption>{_text(caption)}</figcaption></figure>"
         )
-    return _prose(block)
+    if isinstance(block, Fold):
+        tables = "\n".join(map(_table, block.tables))
+        return f"<details><summary>{_text(block.summary)}</summary>\n{tables}\n</details>"
+    return _rich(block) if isinstance(block, Rich) else _prose(block)
+
+
+_INLINE_TAGS = {"strong": "strong", "emphasis": "em", "code": "code"}
+
+
+def _rich(block: Rich) -> str:
+    lines = ["".join(map(_inline, line)) for line in block.lines]
+    if block.kind == "list":
+        return "<ul>" + "".join(f"<li>{line}</li>" for line in lines) + "</ul>"
+    tag = "h3" if block.kind == "heading" else "p"
+    return "".join(f"<{tag}>{line}</{tag}>" for line in lines)
+
+
+def _inline(piece: Inline) -> str:
+    if piece.kind == "link":
+        return f'<a href="{_attribute(piece.target)}">{_text(piece.text)}</a>'
+    if piece.kind == "plain":
+        return _text(piece.text)
+    tag = _INLINE_TAGS[piece.kind]
+    return f"<{tag}>{_text(piece.text)}</{tag}>"
 
 
 def _prose(block: Prose) -> str:

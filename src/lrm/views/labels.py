@@ -45,6 +45,39 @@ def label_texts(column: Column) -> list[str]:
     return list(column.labels)
 
 
+FOR_READERS = {
+    "(null)": "not stated",
+    "(other)": "other",
+    "(below)": "below these",
+    "(above)": "above these",
+    "(invalid)": "no valid value",
+    "(nan)": "no number",
+}
+"""What pages call the cells of undeclared values."""
+
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+MONTH_NAMES = (
+    *("january", "february", "march", "april", "may", "june", "july", "august"),
+    *("september", "october", "november", "december"),
+)
+
+
+def calendar_places(labels: Sequence[str]) -> list[int] | None:
+    """The place of each label in the order of the calendar; None where they are other words.
+
+    >>> calendar_places(["Apr", "Jan", "Feb"]), calendar_places(["Sunday", "Monday"])
+    ([3, 0, 1], [6, 0])
+    >>> calendar_places(["a", "b"]), calendar_places(["may", "(null)"])
+    (None, [4, 12])
+    """
+    words = [label.casefold().rstrip(".") for label in labels if label not in FOR_READERS]
+    for names in (MONTH_NAMES, WEEKDAYS):
+        spellings = {short: k for k, name in enumerate(names) for short in (name, name[:3])}
+        if words and all(word in spellings for word in words):
+            return [spellings.get(label.casefold().rstrip("."), len(names)) for label in labels]
+    return None
+
+
 def _minutes(value: dt.date | dt.datetime) -> str:
     return value.isoformat(" ")[:16] if isinstance(value, dt.datetime) else value.isoformat()
 

@@ -6,7 +6,18 @@ import re
 from collections.abc import Iterator
 
 from lrm.files.spelling import visible
-from lrm.views.blocks import Block, Cell, Document, Facts, Numbers, Prose, Table
+from lrm.views.blocks import (
+    Block,
+    Cell,
+    Document,
+    Facts,
+    Fold,
+    Inline,
+    Numbers,
+    Prose,
+    Rich,
+    Table,
+)
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#])")
 
@@ -34,8 +45,19 @@ def _parts(document: Document, level: int) -> Iterator[str]:
 
 
 def _block(block: Block) -> str:
-    if isinstance(block, Table):
-        return _table(block)
+    if isinstance(block, Fold):
+        return "\n\n".join(map(_table, block.tables))
+    if isinstance(block, Rich):
+        return _rich(block)
+    return _table(block) if isinstance(block, Table) else _plain(block)
+
+
+def _rich(block: Rich) -> str:
+    mark = {"list": "- ", "heading": "### "}.get(block.kind, "")
+    return "\n".join(mark + "".join(map(_inline, line)) for line in block.lines)
+
+
+def _plain(block: Block) -> str:
     if isinstance(block, Numbers):
         return "\n".join(f"- {_text(a)}: {_text(b)} ({_text(c)})" for a, b, c in block.entries)
     if isinstance(block, Facts):
@@ -47,6 +69,13 @@ def _block(block: Block) -> str:
         mark = "**Warning:** " if block.kind == "warning" else ""
         return "\n\n".join(mark + sentence for sentence in sentences)
     return ""
+
+
+def _inline(piece: Inline) -> str:
+    text = _text(piece.text)
+    marks = {"strong": f"**{text}**", "emphasis": f"*{text}*", "code": f"`{piece.text}`"}
+    link = f"[{text}]({piece.target})"
+    return link if piece.kind == "link" else marks.get(piece.kind, text)
 
 
 def _table(table: Table) -> str:

@@ -17,7 +17,7 @@ from lrm.queries.workload import EXPLICIT_QUERIES, AnswerTable, Workload
 from lrm.queries.workload.frames import AnswerFrame
 from lrm.releases import Release
 from lrm.views import html
-from lrm.views.answers import StatementTable, statement_table
+from lrm.views.answers import StatementTable, frame_table, statement_table
 from lrm.views.batches import domain_blocks, query_table
 from lrm.views.blocks import Block, Document, Facts, Prose, plain_table
 from lrm.views.budgets import budget_lines
@@ -131,8 +131,7 @@ def _answers(answers: AnswerTable) -> Document:
 
 
 def _frame(frame: AnswerFrame) -> Document:
-    listed = StatementTable(frame, frame.count, len(frame))
-    blocks = [*statement_blocks(listed)] if len(frame) <= MOST_ANSWERS else []
+    blocks = [*statement_blocks(frame_table(frame))] if len(frame) <= MOST_ANSWERS else []
     if not blocks:
         head = StatementTable(frame.taken(range(MOST_ANSWERS)), frame.count, None)
         blocks = [head.table(), Prose((f"… the first {MOST_ANSWERS:,} of {len(frame):,} rows.",))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,10 +17,10 @@ from lrm.releases import Release
 from lrm.releases.core import shown_values
 from lrm.releases.postprocess import Processed
 from lrm.views.answers import (
-    SINGLE,
     StatementTable,
     grouped_tables,
     single_numbers,
+    single_title,
     statement_table,
 )
 from lrm.views.batches import MOST_LISTED, batch_section
@@ -28,12 +29,10 @@ from lrm.views.derived import derived_notes
 from lrm.views.html import page
 from lrm.views.outputs import csv_files, parquet_file
 from lrm.views.outputs.export import Export
-from lrm.views.plan_page import error_section
 from lrm.views.plans import title
 from lrm.views.releases import cost_lines
 from lrm.views.shapes import statement_document
 from lrm.views.statement_errors import StatementErrors, error_table
-from lrm.views.verdicts import USABLE
 
 DERIVED = (
     "Rates, averages and quantiles are computed from noisy counts and sums. Their intervals follow "
@@ -86,17 +85,23 @@ def release_document(
     marked = () if not release.simulated else (Prose((_SIMULATED,), "warning"),)
     return Document(
         title(plan.workload, "answer", "answers"),
-        (*marked, _key(release, tables)),
+        (*marked, _key(release)),
         _REHEARSAL if release.simulated else _RELEASE,
         (
             _answers(release, tables, confidence, processed, file),
-            batch_section(plan, _errors(release, confidence)),
-            Document("What it cost", (Facts(tuple(cost_lines(release))),)),
-            error_section(plan, release.accuracy),
-            Document("What is guaranteed", _promise(release)),
+            Document("What is guaranteed", guarantee_blocks(release)),
             Document("What is not guaranteed", (Prose(NOT_PROMISED, "list"),)),
-            Document("Compute further answers", _further(release)),
+            *appendix(release, confidence),
         ),
+    )
+
+
+def appendix(release: Release, confidence: float) -> tuple[Document, ...]:
+    """How the numbers were made, for readers of statistics."""
+    return (
+        batch_section(release.plan, _errors(release, confidence)),
+        Document("How the numbers were made", (Facts(tuple(cost_lines(release))),)),
+        Document("Compute further answers", _further(release)),
     )
 
 
@@ -110,7 +115,8 @@ def _errors(release: Release, confidence: float) -> Table | None:
     if _is_large(release):
         return None
     errors = StatementErrors(release.plan).at(release.accuracy, confidence)
-    return error_table(errors[:MOST_LISTED], confidence, "Tables, with the error of each")
+    title = "Tables, with the error of each"
+    return error_table(errors[:MOST_LISTED], confidence, title, public=True)
 
 
 def answers_beside(
@@ -147,14 +153,12 @@ def write_release_page(
     write_text(path, release_page(release, confidence, limit, processed=processed, place=path))
 
 
-def _key(release: Release, tables: Sequence[StatementTable]) -> Numbers:
-    usable = sum(table.verdict == "usable" for table in tables)
+def _key(release: Release) -> Numbers:
     cells = f"over {release.plan.workload.shape[1]:,} cells"
     return Numbers(
         (
             ("answers", f"{len(release.plan.workload.shown):,}", cells),
             ("cost", release.privacy.symbols, release.privacy.variant),
-            ("usable tables", f"{usable} of {len(tables)}", f"within ±{100 * USABLE:.0f} %"),
             ("protects", release.unit.protected, release.unit.change),
         )
     )
@@ -202,7 +206,7 @@ def _tables(
         if room <= 0:
             break
         table = statement_table(release, statement, confidence, processed=done, most=room)
-        tables.append(table)
+        tables.append(replace(table, public=True))
         room -= table.count
     return tables
 
@@ -218,7 +222,8 @@ def answers_section(
             block = single_numbers(part)
             note = many(len(block.rows), "number", "numbers")
             name = part[0].statement.name
-            parts.append(Document(SINGLE, (block,), note, folded=False, name=name))
+            block = replace(block, title="", key=single_title(part))
+            parts.append(Document(single_title(part), (block,), note, folded=False, name=name))
             continue
         folded = part.count > min(OPEN, opened) and len(tables) > 1
         opened -= 0 if folded else part.count
@@ -238,7 +243,8 @@ def _rest(tables: int, file: str | None) -> Prose:
     )
 
 
-def _promise(release: Release) -> tuple[Block, ...]:
+def guarantee_blocks(release: Release) -> tuple[Block, ...]:
+    """What the guarantee means, in sentences."""
     if release.simulated:
         return (Prose(("Nothing: this is a rehearsal.",), "warning"),)
     lasting = (

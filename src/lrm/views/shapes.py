@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from lrm.queries.workload.statements import spoken_name
-from lrm.views.answers import MOST_COLUMNS, TOTAL, StatementTable
+from lrm.views.answers import MOST_COLUMNS, StatementTable
 from lrm.views.blocks import Block, Document, Figure, Table
 from lrm.views.charts import Series, line_chart, pyramid
-from lrm.views.labels import is_time, label_texts
+from lrm.views.labels import is_time
 
 MOST_PANELS = 12
 """Panels of small multiples."""
@@ -32,18 +32,18 @@ def statement_blocks(table: StatementTable) -> list[Block]:
 
 
 def _series(table: StatementTable, name: str, rows: Sequence[int | None], place: int) -> Series:
-    axes = [
-        np.array([math.nan if row is None else column[row, place] for row in rows])
-        for column in (table.numbers[key] for key in ("answer", "low", "high"))
-    ]
-    return Series(name, *axes)
+    values, low, high = (
+        np.array([math.nan if row is None else table.numbers[key][row, place] for row in rows])
+        for key in ("answer", "low", "high")
+    )
+    return Series(name, values, low, high, table.measure(place))
 
 
 def _lines(table: StatementTable, time: int) -> Figure | None:
     """Lines over time with bands: one panel per combination of the other columns."""
     columns, _ = table.view
     rest = [k for k in range(len(columns)) if k != time]
-    texts = [[*label_texts(column), TOTAL] for column in columns]
+    texts = [table.texts(column) for column in columns]
     timed = {
         group: {code: row for code, row in rows.items() if code >= 0}
         for group, rows in table.rows_by(time).items()
@@ -65,7 +65,8 @@ def _lines(table: StatementTable, time: int) -> Figure | None:
             )
     words = f"{table.statement.title}: lines from {labels[0]} to {labels[-1]}"
     percent = f"{100 * table.frame.confidence:.4g} % intervals"
-    return Figure(line_chart(labels, series, words), words, f"The band shows {percent}.")
+    drawn = line_chart(labels, series, words, spoken_name(columns[time].name))
+    return Figure(drawn, words, f"The band shows {percent}.")
 
 
 def _pyramid(table: StatementTable) -> Figure | None:
@@ -78,7 +79,7 @@ def _pyramid(table: StatementTable) -> Figure | None:
     labels = columns[1 - side].labels
     if len(labels) < 4 or not all(label.lstrip("[-")[:1].isdigit() for label in labels):
         return None
-    texts = [label_texts(column) for column in columns]
+    texts = [table.texts(column) for column in columns]
     sides = table.rows_by(1 - side)
     if len(sides) < 2:
         return None
@@ -89,7 +90,8 @@ def _pyramid(table: StatementTable) -> Figure | None:
     )
     words = f"{table.statement.title}: {left.name} to the left, {right.name} to the right"
     ages = [texts[1 - side][code] for code in used]
-    return Figure(pyramid(ages, left, right, words), words)
+    names = spoken_name(columns[1 - side].name), table.measure(0)
+    return Figure(pyramid(ages, left, right, words, names), words)
 
 
 def _panels(table: StatementTable) -> Iterator[Table]:
@@ -100,7 +102,7 @@ def _panels(table: StatementTable) -> Iterator[Table]:
     if across is None or len(columns) < 3 or across == 0 or len(labels) > MOST_PANELS:
         yield table.table(heat=True)
         return
-    texts = [*label_texts(columns[0]), TOTAL]
+    texts = table.texts(columns[0])
     for code in labels:
         rows = np.flatnonzero(codes[:, 0] == code)
         view = columns[1:], codes[rows, 1:]

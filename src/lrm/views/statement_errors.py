@@ -309,9 +309,14 @@ def statement_facts(errors: Sequence[StatementError]) -> list[dict[str, Any]]:
     ]
 
 
-def error_table(errors: Sequence[StatementError], confidence: float, title: str = "") -> Table:
-    """One row per statement and kind, with a verdict where a comment states the usual size."""
-    judged = any(error.relative is not None for error in errors)
+def error_table(
+    errors: Sequence[StatementError], confidence: float, title: str = "", *, public: bool = False
+) -> Table:
+    """One row per statement and kind, with a verdict where a comment states the usual size.
+
+    One that is public has no verdicts: they are for the author.
+    """
+    judged = not public and any(error.relative is not None for error in errors)
     headings = [
         Heading("statement", words=True, label=True),
         Heading("answers"),

@@ -84,6 +84,7 @@ a { color: var(--best); }
 .scroll:focus-visible { outline: 2px solid var(--best); outline-offset: 2px; }
 table { width: 100%; border-collapse: collapse; font-size: .9375rem; }
 caption { padding: .2rem 0 .5rem; color: var(--soft); font-size: .875rem; text-align: left; }
+section > .scroll caption, main > .scroll caption { color: var(--ink); font-weight: 600; }
 th, td { padding: .38rem .6rem; border-bottom: 1px solid var(--line); text-align: left;
   vertical-align: top; }
 thead th { position: sticky; top: 0; background: var(--card);
@@ -109,6 +110,7 @@ figure .scroll { margin: 0; }
 figure svg { display: block; width: 100%; min-width: 23rem; max-width: 40rem; height: auto;
   margin: 0 auto; }
 .chart text { fill: var(--soft); font: .6875rem system-ui, sans-serif; }
+.chart .axis { fill: var(--soft); font-size: .625rem; }
 .chart .name { fill: var(--ink); font-weight: 600; }
 .chart .grid { stroke: var(--line); stroke-width: 1; }
 .chart .band { fill: var(--best); opacity: .25; }

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from lrm.files.spelling import visible
-from lrm.views.blocks import Block, Document, Facts, Numbers, Prose, Table
+from lrm.views.blocks import Block, Document, Facts, Fold, Numbers, Prose, Rich, Table
 
 LEAST_WORDS = 12
 """Characters to which a column of text may shrink."""
@@ -32,8 +32,12 @@ def _lines(document: Document, width: int) -> Iterator[str]:
 
 def block_text(block: Block, width: int) -> str:
     """One block; empty where it is a drawing."""
-    if isinstance(block, Table):
-        return table_text(block, width)
+    if isinstance(block, Rich):
+        texts = ["".join(piece.text for piece in line) for line in block.lines]
+        block = Prose(tuple(texts), "list" if block.kind == "list" else "plain")
+    if isinstance(block, Table | Fold):
+        tables = block.tables if isinstance(block, Fold) else (block,)
+        return "\n".join(table_text(table, width) for table in tables)
     if isinstance(block, Facts):
         return facts_text(block, width)
     if isinstance(block, Numbers):

@@ -1,0 +1,159 @@
+"""A published page: the author's text with tables in it, and nothing that only authors need."""
+
+import re
+from html import unescape
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import lrm
+from lrm.cli import main
+from lrm.domain import Categories, Dates, Domain, Integers
+from lrm.errors import UsageError
+from lrm.views.answers import statement_table
+from lrm.views.publication import WORDS, parse_page_text, publication, write_publication
+from lrm.views.release_page import release_page
+from lrm.views.shapes import statement_blocks
+
+DOMAIN = Domain(
+    [
+        Dates("day", "2023-01-01", "2023-06-30", by="month"),
+        Categories("weekday", ["Tue", "Mon", "Sun"], null="cell"),
+        Integers("age", 0, 2, outside="cell"),
+    ],
+    "visits",
+)
+SQL = """
+-- Visits by month
+SELECT day, COUNT(*) AS visits, SUM(CASE WHEN age = 1 THEN 1000000 ELSE 0 END) AS worth
+FROM visits GROUP BY day;
+SELECT weekday, COUNT(*) AS by_weekday FROM visits GROUP BY weekday;
+SELECT age, COUNT(*) AS by_age FROM visits GROUP BY age ORDER BY by_age DESC;
+-- All visits
+SELECT COUNT(*) AS n FROM visits;
+"""
+TEXT = """---
+title: Visits & more
+publisher: The <office>
+date: 2024-01-01
+contact: [us](mailto:us@example.org)
+numbers: Zahlen
+---
+Counted **twice**, see [here](https://example.org) <script>alert(1)</script>.
+
+## First
+
+{{ visits | caption: Visits a month }}
+{{ n | unit: persons | decimals: 1 }}
+
+- one
+  more
+- two
+
+## Second
+
+{{ by_weekday }}
+{{ by_age }}
+"""
+
+
+@pytest.fixture(scope="module")
+def release():
+    plan = lrm.plan(lrm.sql(SQL, DOMAIN), "noise-on-data")
+    counts = np.random.default_rng(5).integers(20, 90, DOMAIN.size)
+    return lrm.release(plan, counts, epsilon=1)
+
+
+@pytest.fixture(scope="module")
+def page(release, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    write_publication(release, path, parse_page_text(TEXT, "page.md"))
+    return path
+
+
+def words(page):
+    text = page.read_text(encoding="utf-8")
+    body = re.sub(r"<(script|style).*?</\\1>", "", text, flags=re.DOTALL)
+    return unescape(" ".join(re.sub(r"<[^>]+>", " ", body).split()))
+
+
+def test_the_page_has_the_words_of_the_author_and_their_order(page):
+    text = words(page)
+    order = ["Visits & more", "The <office> · 2024-01-01", "Counted twice", "First"]
+    order += ["Visits a month", "All visits", "one more", "Second", "About these numbers"]
+    places = [text.rindex(part) if part == "First" else text.index(part) for part in order]
+    assert places == sorted(places)
+    assert "Visits a month: zahlen" in text
+    assert "<script>alert(1)</script>" in text
+    assert 'href="mailto:us@example.org"' in page.read_text(encoding="utf-8")
+    assert "page.csv" in text
+    assert page.with_suffix(".csv").exists()
+
+
+def test_nothing_on_it_is_for_authors_alone(page, release):
+    for text in (words(page), unescape(release_page(release))):
+        for part in ("usable", "rough", "(below)", "(invalid)", "(null)", "ORDER BY"):
+            assert part not in text, part
+        for part in ("of even split", "times the least", "×"):
+            assert part not in words(page)
+    assert "not stated" in words(page)
+
+
+def test_weekdays_stand_in_the_order_of_the_week(page):
+    text = words(page)
+    assert text.index(" Mon ") < text.index(" Tue ") < text.index(" Sun ")
+
+
+def test_measures_have_axes_of_their_own(release):
+    (figure, *_) = statement_blocks(statement_table(release, release.plan.workload.tables[0]))
+    first, second = figure.svg.split('class="name"')[1:]
+    ticks = [
+        re.findall(r'class="tick" text-anchor="end"[^>]*>([\d,]+)<', part)
+        for part in (first, second)
+    ]
+    assert max(ticks[0], key=len) != max(ticks[1], key=len)
+    for name in ("visits", "worth", "day"):
+        assert f">{name}</text>" in figure.svg
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence", "line"),
+    [
+        ("---\ntitel: x\n---\n", "line 2: there is no field 'titel'", 2),
+        ("---\nx\n---\n", "line 2: expected a field", 2),
+        ("---\ntitle: x\n", "have no end", None),
+        ("a\n{{ n | colour: red }}", "line 2: expected options", 2),
+        ("{{ n | decimals: many }}", "decimals must be a digit", 1),
+    ],
+)
+def test_errors_of_a_text_name_the_line(text, sentence, line):
+    with pytest.raises(UsageError, match=sentence) as error:
+        parse_page_text(text, "page.md")
+    assert error.value.line == line
+
+
+def test_a_statement_that_is_not_there_is_named_with_its_line(release):
+    with pytest.raises(UsageError, match=r"page\.md, line 3: no statement is called 'x'") as error:
+        publication(release, parse_page_text("a\n\n{{ x }}", "page.md"))
+    assert error.value.line == 3
+
+
+def test_every_fixed_word_can_be_replaced(release):
+    fields = "\n".join(f"{key}: <{key}>" for key in WORDS)
+    document = publication(release, parse_page_text(f"---\n{fields}\n---\n{{{{ n }}}}", "p.md"))
+    titles = [part.title for part in document.parts]
+    assert titles == ["<about>", "<guarantee>", "<caveats>", "<methods>"]
+
+
+def test_the_command_writes_the_page_and_replaces_nothing(release, tmp_path):
+    release.save(tmp_path / "a.lrm")
+    (tmp_path / "page.md").write_text(TEXT, encoding="utf-8")
+    command = ["report", str(tmp_path / "a.lrm"), "--text", str(tmp_path / "page.md")]
+    output = ["-o", str(tmp_path / "out.html")]
+    assert CliRunner().invoke(main, [*command, *output]).exit_code == 0
+    assert CliRunner().invoke(main, [*command, *output]).exit_code == 2
+    (tmp_path / "out.html").unlink()
+    refused = CliRunner().invoke(main, [*command, *output])
+    assert "out.csv exists already" in refused.output
+    assert CliRunner().invoke(main, [*command, *output, "--force"]).exit_code == 0
