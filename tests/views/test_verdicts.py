@@ -101,12 +101,12 @@ def test_the_number_of_usable_tables_grows_with_epsilon():
     assert "No Laplace strategy" in page or "times the least that any Laplace strategy" in page
 
 
-def test_the_page_of_a_release_honours_expected_sizes():
+def test_verdicts_honour_expected_sizes_and_are_on_no_public_page():
     plan = lrm.plan(lrm.sql(TEXT, DOMAIN), "noise-on-data")
     release = lrm.release(plan, np.full(4, 1000), epsilon="0.1")
     first, second, _ = statement_tables(release)
     assert (first.verdict, second.verdict) == ("usable", "noise")  # of 10,000 and of 20
-    assert "<td>noise</td>" in release_page(release)
+    assert "<td>noise</td>" not in release_page(release)  # verdicts are for the author
 
 
 def test_the_bound_is_for_those_who_ask(tmp_path):
