@@ -71,6 +71,8 @@ REFUSED = {
        WHERE r = 1 GROUP BY category""": "hold several values",
     """SELECT region, COUNT(*) FROM customers GROUP BY region;
        SELECT category, COUNT(*) FROM orders GROUP BY category""": "batch of its own",
+    """SELECT category, COUNT(*) FROM (SELECT customer, category, COUNT(*) AS n FROM orders
+       GROUP BY customer, category) t WHERE n >= 2 GROUP BY category""": "may have several",
     """SELECT COUNT(*) FROM customers c WHERE EXISTS
        (SELECT 1 FROM orders WHERE category = 'food')""": "not about one person",
 }

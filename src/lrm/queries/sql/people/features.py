@@ -109,6 +109,11 @@ class Features:
             candidate = f"{name}_{number}"
         return candidate
 
+    @property
+    def names(self) -> set[str]:
+        """What they are called."""
+        return {wanted.name for wanted in self._wanted.values()}
+
     def made(self) -> list[Feature]:
         """Those that the domain does not declare."""
         every = (wanted.feature() for wanted in self._wanted.values())

@@ -137,7 +137,17 @@ class PeopleSelect:
                 target = aggregate.parent
                 conditions.append(unqualified(target.expression.this))
             target.replace(self.feature(aggregate, table, conditions))
+        features = self.features.names
         for column in holder.find_all(exp.Column):
+            single = any(one.attribute(column.name) for one in self.people.singles)
+            if column.name not in features and table.attribute(column.name) and not single:
+                raise refuse(
+                    "group-by",
+                    f"{column.sql(dialect=DUCKDB)!r} beside aggregates per person",
+                    f"a person may have several in {table.name!r}; use it inside an aggregate, "
+                    "such as MIN, or in a condition",
+                    at=place(column),
+                )
             column.set("table", None)
         result: exp.Expr = holder.this
         return result
