@@ -48,6 +48,9 @@ WEIGHT_BITS = (9, 6, 4, 2)
 MOST_ENTRY_BITS = 10
 """Bits of the entries of a basis: more gained less than 1e-5 of the error."""
 
+COARSE_BITS = (8, 6)
+"""Bits of the entries of a basis where none of the usual numbers answers the queries."""
+
 TREE_BITS = 12
 """Bits of the largest weight of a tree; the others follow it to 1/4096."""
 
@@ -352,7 +355,16 @@ def _least_error(
     plain = np.ones(batch.terms)
     alike = replace(batch, weights=plain)
     best, least, fits = None, math.inf, False
-    for bits, entry_bits in _choices(rooms, max_records):
+    choices = list(_choices(rooms, max_records))
+    # Rows that are a thousand times as heavy as the diagonal may lose digits of answers.
+    coarse = [
+        (bits, entry_bits)
+        for bits in dict.fromkeys(b for b, _ in choices)
+        for entry_bits in COARSE_BITS
+    ]
+    for number, (bits, entry_bits) in enumerate([*choices, *coarse]):
+        if number >= len(choices) and (best is not None or not fits):
+            break
         measured = build(bits, entry_bits)
         if max_records is not None and measured.max_records < max_records:
             continue
