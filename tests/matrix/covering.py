@@ -2,8 +2,9 @@
 
 A new case begins with the first pair that no case has yet. Then each further factor takes the level
 with the most pairs that are new, among those that leave every other factor some level; of equal
-ones the first, which is the cheapest. This is the greedy method of AETG (Cohen, Dalal, Fredman,
-Patton, 1997) without its random repetitions: the same factors always give the same cases.
+ones the first, which is the cheapest, and a pair that takes long is not repeated without need. This
+is the greedy method of AETG (Cohen, Dalal, Fredman, Patton, 1997) without its random repetitions:
+the same factors always give the same cases.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from itertools import product
 
 import numpy as np
 
-from matrix.factors import ALL_PAIRS, FACTORS, LEFT_OUT, Case, is_possible
+from matrix.factors import ALL_PAIRS, FACTORS, LEFT_OUT, SLOW, Case, is_possible
 
 NAMES = tuple(FACTORS)
 
@@ -57,7 +58,8 @@ def _extended(levels, open_pairs):
         for place, level in enumerate(FACTORS[name]):
             longer = {**levels, name: level}
             if _can_be_completed(longer):
-                gain = sum(_pair(longer, name, other) in open_pairs for other in levels)
+                pairs = [_pair(longer, name, other) for other in levels]
+                gain = sum(1 if pair in open_pairs else -SLOW.get(pair, 0) for pair in pairs)
                 choices.append((-gain, NAMES.index(name), place, longer))
     return min(choices, key=lambda choice: choice[:3])[-1]
 

@@ -250,6 +250,17 @@ ALL_PAIRS = frozenset(
 )
 """All pairs of levels, the impossible ones included."""
 
+SLOW = {
+    (("batch", batch), ("size", size)): count
+    for batch, sizes in {
+        "product": {25: 2, 60: 3, 120: 4},
+        "few attributes": {120: 1},
+        "yaml": {60: 1, 120: 1},
+    }.items()
+    for size, count in sizes.items()
+}
+"""Pairs that take long: how many new pairs a case must have for one of them, once it is covered."""
+
 
 def is_possible(case: Case) -> bool:
     """Whether somebody can do what the case combines."""

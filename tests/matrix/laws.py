@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import unescape
+
 import numpy as np
 import pyarrow.parquet as pq
 
@@ -9,6 +11,7 @@ import lrm
 from matrix.outputs import (
     answers_of_csv,
     answers_of_json,
+    answers_of_rows,
     answers_of_wide_files,
     answers_of_workbook,
     same_answers,
@@ -19,7 +22,7 @@ from matrix.walk import LARGE, USUAL, Walk
 NO_WORSE = 1.001
 """The largest ratio of a statement's error to that under an even split of the budget."""
 
-BOUNDED = False
+BOUNDED = True
 """Whether intervals of rates, averages and quantiles are finite, as those of counts and sums."""
 
 LOOKED_AT = 4
@@ -39,20 +42,43 @@ def files_hold_what_was_saved(walk: Walk) -> None:
 
 
 def every_output_has_every_answer(walk: Walk) -> None:
-    """Frames, CSV, Parquet, JSON, wide files and sheets hold the same answers."""
-    frame = walk.release.to_pandas()["answer"].tolist()
-    path = walk.folder / "answers.parquet"
-    walk.loaded.write(path)
-    outputs = {
-        "polars": walk.release.to_polars()["answer"].to_list(),
-        "parquet": pq.read_table(path)["answer"].to_pylist(),
-        "csv": answers_of_csv(walk.folder / "tables" / "answers.csv"),
-        "json": answers_of_json(walk.folder / "answers.json"),
-        "wide files": answers_of_wide_files(walk.folder / "tables"),
-        "workbook": answers_of_workbook(walk.folder / "answers.xlsx"),
+    """Outputs with one row per answer hold all answers, and tables all that they display."""
+    release, folder = walk.release, walk.folder
+    every = release.to_pandas()["answer"].tolist()
+    long_outputs = {
+        "polars": release.to_polars()["answer"].to_list(),
+        "csv": answers_of_csv(folder / "answers.csv"),
+        "csv of the folder": answers_of_csv(folder / "tables" / "answers.csv"),
+        "parquet": pq.read_table(folder / "answers.parquet")["answer"].to_pylist(),
+        "json": answers_of_json(folder / "answers.json"),
     }
-    for name, answers in outputs.items():
-        assert same_answers(answers, frame), f"{name} has {len(answers)} of {len(frame)} answers"
+    for name, answers in long_outputs.items():
+        assert same_answers(answers, every), f"{name} has {len(answers)} of {len(every)} answers"
+    displayed = [
+        answer
+        for frame in release.frames()
+        for answer in answers_of_rows(frame.header, frame.plain_rows())
+    ]
+    if walk.case.answers != "limit and having":
+        assert same_answers(displayed, every), f"{len(displayed)} of {len(every)} are displayed"
+    tables = {
+        "wide files": answers_of_wide_files(folder / "tables"),
+        "workbook": answers_of_workbook(folder / "answers.xlsx"),
+    }
+    for name, answers in tables.items():
+        assert same_answers(answers, displayed), f"{name} has {len(answers)} of {len(displayed)}"
+
+
+def every_page_has_every_table(walk: Walk) -> None:
+    """The page and the Markdown file have each table; the terminal says where it has not."""
+    page = unescape((walk.folder / "answers.html").read_text())
+    markdown = (walk.folder / "answers.md").read_text().replace("\\", "")
+    shown = walk.printed["show"]
+    for statement in walk.plan.workload.tables:
+        if statement.columns:
+            assert statement.title in page, f"the page lacks {statement.title!r}"
+            assert statement.title in markdown, f"the Markdown file lacks {statement.title!r}"
+            assert statement.title in shown or "not all of" in shown, statement.title
 
 
 def intervals_are_finite_and_ordered(walk: Walk) -> None:
@@ -125,6 +151,7 @@ def further_queries_are_answered(walk: Walk) -> None:
 LAWS = (
     files_hold_what_was_saved,
     every_output_has_every_answer,
+    every_page_has_every_table,
     intervals_are_finite_and_ordered,
     no_statement_is_worse_than_an_even_split,
     bounds_are_below_errors,

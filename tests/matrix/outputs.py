@@ -35,7 +35,7 @@ def answers_of_wide_files(folder) -> list[float]:
         if path.name != "answers.csv":
             with path.open(encoding="utf-8", newline="") as opened:
                 header, *rows = csv.reader(opened)
-            answers += _answers_of_rows(header, rows)
+            answers += answers_of_rows(header, rows)
     return answers
 
 
@@ -50,8 +50,15 @@ def answers_of_workbook(path) -> list[float]:
             rows = [_cells(row, texts) for row in _parsed(book, name).iter(f"{SPACE}row")]
             places = sorted(rows[0], key=_place)
             header = [rows[0][place] for place in places]
-            answers += _answers_of_rows(header, [[row.get(p) for p in places] for row in rows[1:]])
+            answers += answers_of_rows(header, [[row.get(p) for p in places] for row in rows[1:]])
     return answers
+
+
+def answers_of_rows(header, rows) -> list[float]:
+    """The answers of a table: the columns that have a standard error."""
+    header = list(header)
+    places = [k for k, name in enumerate(header) if f"{name}_standard_error" in header]
+    return [_number(row[place]) for row in rows for place in places]
 
 
 def same_answers(first, second) -> bool:
@@ -77,12 +84,6 @@ def _cells(row, texts):
 
 def _place(column):
     return len(column), column
-
-
-def _answers_of_rows(header, rows):
-    """Answers are the columns that have a standard error."""
-    places = [k for k, name in enumerate(header) if f"{name}_standard_error" in header]
-    return [_number(row[place]) for row in rows for place in places]
 
 
 def _number(value):

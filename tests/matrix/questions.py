@@ -9,8 +9,9 @@ import numpy as np
 
 from matrix.visits import EDGES, GRADES, REGIONS, SEXES, SHARES
 
-OTHERS = 3
-"""Every so many statements one is of the kind that the case is about; the others are counts."""
+OTHERS, MANY_OTHERS = 3, 10
+"""Every so many statements one is of the kind that the case is about; the others are counts. In
+large batches fewer are, so that these take seconds."""
 
 FEW = 25
 """Statements up to which each may have two columns of groups, and conditions of its own."""
@@ -96,8 +97,8 @@ class _Writer:
     def __init__(self, draw, case, domain):
         self._draw, self._case, self._pool = draw, case, []
         self._names = [name for name in domain.names if name not in {"delay", "cost"}]
-        self._groupable = [name for name in self._names if name not in {"zone", "day"}]
-        self._ordered = [name for name in self._names if name in {"age", "grade", "hour"}]
+        self._groupable = [name for name in self._names if name not in {"zone", "day", "hour"}]
+        self._ordered = [name for name in self._names if name in {"age", "grade"}]
         self._pool = [self._condition() for _ in range(CONDITIONS)] if case.size > FEW else []
 
     def question(self, number: int) -> Question:
@@ -117,7 +118,8 @@ class _Writer:
             return replace(plain, name="n")
         if self._case.answers in {"importance", "tolerances", "expected"}:
             return replace(plain, comments=self._comments(number))
-        if number % OTHERS or self._case.answers == "counts":
+        others = OTHERS if self._case.size <= FEW else MANY_OTHERS
+        if number % others or self._case.answers == "counts":
             return plain
         return kinds[self._case.answers](replace(plain, name=f"k{number}"))
 

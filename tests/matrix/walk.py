@@ -21,6 +21,12 @@ AMOUNTS = ("0.001", "1", "700", "1000000")
 USUAL, LARGE = "1", AMOUNTS[-1]
 """The amount whose release goes through files, and the one that leaves hardly any noise."""
 
+OUTPUTS = ("tables", "answers.csv", "answers.parquet", "answers.xlsx", "answers.json", "answers.md")
+"""Files, and a folder of files, that every release is written to; the page is a report."""
+
+DEFAULT_CALL = 3
+"""Statements up to which a batch is planned as by default; larger ones are searched quickly."""
+
 
 @dataclass(frozen=True)
 class Walk:
@@ -75,8 +81,7 @@ def walk(case, library, folder) -> Walk:
         for each in dict.fromkeys((USUAL, *AMOUNTS))
     }
     releases[USUAL].save(release_file)
-    files = {"--csv": "tables", "--xlsx": "answers.xlsx", "--export": "answers.json"}
-    outputs = [str(part) for option, name in files.items() for part in (option, folder / name)]
+    outputs = [part for name in OUTPUTS for part in ("-o", folder / name)]
     printed["show"] = _run("show", release_file, *outputs)
     printed["report"] = _run("report", release_file, "-o", folder / "answers.html")
     return Walk(
@@ -92,7 +97,9 @@ def walk(case, library, folder) -> Walk:
 
 
 def _planned(case, batch) -> lrm.Plan:
-    choices: dict[str, Any] = {"noise": case.noise, "effort": "quick"}
+    choices: dict[str, Any] = {"noise": case.noise}
+    if case.size > DEFAULT_CALL:
+        choices["effort"] = "quick"
     if case.objective == "meet":
         choices["meet"] = 0.95
     elif case.objective != "default":

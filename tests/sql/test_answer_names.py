@@ -99,4 +99,14 @@ def test_the_command_line_knows_the_same_names(released, tmp_path):
         show(["show", str(tmp_path / "answers.lrm"), "--csv", str(tmp_path / "f")]).exit_code == 0
     )
     found = {path.name for path in (tmp_path / "f").iterdir()}
-    assert found == {"n.csv", "n_by_g.csv", "k.csv", "answers.csv"}
+    assert found == {"n_1.csv", "n_by_g.csv", "k.csv", "answers.csv"}
+
+
+def test_a_release_finds_each_statement_that_it_lists(released):
+    """The first statement was listed as n, which is ambiguous where others have an answer n."""
+    for name, statement in zip(released, released.plan.workload.tables, strict=True):
+        assert released.frame(name).name == name
+        assert len(released[name]) == statement.count + sum(
+            answer.label.count
+            for answer in released.plan.workload.derived[slice(*statement.derived)]
+        )

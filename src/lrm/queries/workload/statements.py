@@ -8,6 +8,7 @@ a batch that was built in Python, or read from a matrix, has one per table of it
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -182,20 +183,24 @@ def shift(
 
 
 def distinct_names(statements: Iterable[Statement]) -> list[Statement]:
-    """Give each statement a name of its own: with its columns, then with a number.
+    """Give each statement a name of its own: where others use it, with its columns or its number.
 
-    >>> two = [Statement("n", ""), Statement("n", "", (Column("sex"),))]
+    No statement is called like an answer that several of them have: which one would be meant?
+
+    >>> two = [Statement("n", ""), Statement("n", "", (Column("sex"),)), Statement("all", "")]
     >>> [one.name for one in distinct_names(two)]
-    ['n', 'n_by_sex']
+    ['n_1', 'n_by_sex', 'all']
     """
+    entries = list(statements)
+    users = Counter(name for entry in entries for name in {entry.name, *entry.answers})
     taken: set[str] = set()
     renamed = []
-    for statement in statements:
+    for position, statement in enumerate(entries, start=1):
         name = statement.name
-        if name in taken and statement.columns:
+        if users[name] > 1 and statement.columns:
             name = f"{name}_by_{'_'.join(column.name for column in statement.columns)}"
-        number, stem = 2, name
-        while name in taken:
+        number, stem = position, name
+        while users[name] > 1 or name in taken:
             name, number = f"{stem}_{number}", number + 1
         taken.add(name)
         renamed.append(replace(statement, name=name))
