@@ -21,6 +21,8 @@ class LrmError(Exception):
         Where it is in a text, counted from 1; None where that is not known.
     field
         The field of a file or of a form that it is about; None where that is not known.
+    plain
+        What is wrong, without the place, for a view that shows it at its place.
 
     Examples
     --------
@@ -32,7 +34,7 @@ class LrmError(Exception):
     line: int | None = None
     column: int | None = None
     field: str | None = None
-    # What a ledger was charged before the error, as in "0.5 of 'visits'"; None where nothing was.
+    # What a ledger was charged before the error, in a sentence; None where nothing is known of it.
     charged: str | None = None
 
     def __init__(
@@ -41,14 +43,37 @@ class LrmError(Exception):
         line: int | None = None,
         column: int | None = None,
         field: str | None = None,
+        plain: str | None = None,
     ) -> None:
         super().__init__(*sentences)
-        self.line, self.column, self.field = line, column, field
+        self.line, self.column, self.field, self._plain = line, column, field, plain
+
+    @property
+    def plain(self) -> str:
+        """What is wrong, without the file and the line."""
+        return str(self) if self._plain is None else self._plain
+
+    @property
+    def each(self) -> tuple[LrmError, ...]:
+        """The errors of a text that has several, each with its own line and field."""
+        return (self,)
 
     @property
     def sentences(self) -> list[str]:
         """The message of each error of a text that has several."""
         return [str(self)]
+
+
+def note_charge(reason: BaseException, sentence: str) -> None:
+    """State on an error what it has cost: as its attribute ``charged``, and as a note of Python.
+
+    >>> error = LrmError("the table cannot be read")
+    >>> note_charge(error, "the budget of 'visits' was charged 0.5 pure")
+    >>> error.charged == error.__notes__[0]
+    True
+    """
+    reason.add_note(sentence)
+    reason.charged = sentence  # type: ignore[attr-defined] # Ctrl-C too has it
 
 
 class UsageError(LrmError, ValueError):
@@ -71,18 +96,27 @@ class DomainError(UsageError):
 
     Parameters
     ----------
-    sentences
-        What is wrong, one sentence for each error of a file.
+    errors
+        What is wrong: a sentence, or the errors of a file that has several.
+    place
+        Line, field and plain sentence, as every error has them.
     """
 
-    def __init__(self, *sentences: str) -> None:
-        super().__init__("\n".join(sentences))
-        self._sentences = list(sentences)
+    def __init__(self, *errors: str | DomainError, **place: Any) -> None:
+        super().__init__("\n".join(map(str, errors)), **place)
+        self._errors = tuple(error for error in errors if isinstance(error, DomainError))
+        if self._errors and not place:
+            self.line, self.field = self._errors[0].line, self._errors[0].field
+
+    @property
+    def each(self) -> tuple[LrmError, ...]:
+        """The errors of a file that has several."""
+        return self._errors or (self,)
 
     @property
     def sentences(self) -> list[str]:
         """The message of each error of a file."""
-        return self._sentences
+        return [str(error) for error in self.each]
 
 
 class SqlError(UsageError):
@@ -126,12 +160,18 @@ class SqlError(UsageError):
         self.code = code
         self.line = line
         self.column = column
+        self._plain = sentence
         self.found = found
         self.advice = advice
         self.at = at
         self.others = others
         self.source = source
         self._where = where
+
+    @property
+    def each(self) -> tuple[LrmError, ...]:
+        """The error itself, and the others of the text."""
+        return (self, *(error for other in self.others for error in other.each))
 
     @property
     def sentences(self) -> list[str]:

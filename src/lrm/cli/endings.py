@@ -12,18 +12,12 @@ from typing import Any
 
 import click
 
-from lrm.errors import LrmError, PrivacyWarning, SqlWarning, UsageError
+from lrm.errors import LrmError, PrivacyWarning, SqlWarning, UsageError, note_charge
 
 PRIVATE_COMMANDS = frozenset({"release", "domain", "budget"})
 """Commands that open tables or databases: do not show the message of an unexpected exception."""
 
-PAID = "the budget of "
-"""How the note begins that a release leaves on an error after the charge."""
-
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-SAVED = "the release was saved to "
-"""How the note begins that names what was written before an error."""
 
 
 def end(reason: BaseException, arguments: Sequence[str]) -> int:
@@ -93,9 +87,12 @@ def paying(ledger: str | None, places: Sequence[str | None]) -> Iterator[None]:
         pairs = zip(files, before, strict=True)
         saved = [file for file, old in pairs if _identity(file) not in {None, old}]
         if saved:
-            reason.add_note(SAVED + " and ".join(saved))
+            sentence = f"the release was saved to {' and '.join(saved)}"
+            reason.saved = sentence  # type: ignore[attr-defined] # read by `_paid`
+            reason.add_note(sentence)
         elif _is_interrupted(reason) and ledger is not None and not _paid(reason):
-            reason.add_note(f"{PAID}this release may be charged; `lrm budget history` shows it")
+            history = "`lrm budget history` shows it"
+            note_charge(reason, f"the budget of this release may be charged; {history}")
         raise
 
 
@@ -151,9 +148,9 @@ def _outcome(reason: BaseException, *, debug: bool) -> tuple[list[str], int]:
 
 
 def _paid(reason: BaseException | None) -> str:
-    """What a release had spent or saved before it failed; other notes are of a library's making."""
-    notes = getattr(reason, "__notes__", ())
-    return "".join(f"; {note}" for note in notes if note.startswith((PAID, SAVED)))
+    """What a release had spent or saved before it failed."""
+    sentences = (getattr(reason, name, None) for name in ("charged", "saved"))
+    return "".join(f"; {sentence}" for sentence in sentences if sentence)
 
 
 def _frames(reason: BaseException, *, private: bool) -> str:

@@ -98,7 +98,7 @@ def read_attributes(node: Node) -> list[Attribute]:
         try:
             attributes.append(read_attribute(item.at("")))
         except DomainError as error:
-            errors.append(str(error))
+            errors.append(error)
     if errors:
         raise DomainError(*errors)
     return attributes

@@ -132,9 +132,11 @@ def parse(text: str, source: str, error: type[UsageError]) -> Node:
         tree = yaml.compose(text, _loader())
     except yaml.YAMLError as problem:
         mark = getattr(problem, "problem_mark", None)
-        line = f" line {mark.line + 1}" if mark is not None else ""
+        number = None if mark is None else mark.line + 1
+        line = "" if number is None else f" line {number}"
         what = getattr(problem, "problem", None) or "unexpected character"
-        raise error(f"{source}{line}: cannot parse the YAML: {what}") from None
+        sentence = f"cannot parse the YAML: {what}"
+        raise error(f"{source}{line}: {sentence}", line=number, plain=sentence) from None
     if tree is None:
         raise error(f"{source} is empty; see the format's documentation for an example")
     if not isinstance(tree, yaml.MappingNode):
@@ -162,7 +164,13 @@ class Node:
     def fail(self, sentence: str) -> NoReturn:
         """Raise the file's error with line and field."""
         place = f", {self.where}" if self.where else ""
-        raise self.error(f"{self.source} line {self.line}{place}: {sentence}") from None
+        named = f"{self.where}: {sentence}" if self.where else sentence
+        raise self.error(
+            f"{self.source} line {self.line}{place}: {sentence}",
+            line=self.line,
+            field=self.where or None,
+            plain=named,
+        ) from None
 
     def at(self, where: str) -> Node:
         """Return the same node under another name."""

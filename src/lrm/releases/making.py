@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from lrm.errors import PrivacyWarning, UsageError
+from lrm.errors import PrivacyWarning, UsageError, note_charge
 from lrm.planning.accuracy import Accuracy
 from lrm.planning.plan import Plan
 from lrm.privacy.amounts import Amount, spell_amount
@@ -269,7 +269,7 @@ class Prepared:
             noise = self.noise.drawn()  # shaped noise may take seconds: Ctrl-C costs nothing yet
         except BaseException as reason:
             if self.ledger is not None:
-                reason.add_note(f"the budget of {self.budget!r} was not charged")
+                note_charge(reason, f"the budget of {self.budget!r} was not charged")
             raise
         entry = None
         if self.ledger is not None:
@@ -283,8 +283,9 @@ class Prepared:
             return from_measurements(self.plan, measured, self.unit, head)
         except BaseException as reason:  # Ctrl-C too
             if entry is not None:
-                reason.add_note(
+                note_charge(
+                    reason,
                     f"the budget of {entry.table!r} was charged {spell_amount(entry.amount, 'up')} "
-                    f"{entry.accounting.value} for this release, which it does not get back"
+                    f"{entry.accounting.value} for this release, which it does not get back",
                 )
             raise

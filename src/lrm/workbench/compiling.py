@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 import threading
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
@@ -18,7 +17,7 @@ from typing import Any
 
 from lrm.domain import Domain
 from lrm.domain.file import parse_domain
-from lrm.errors import LrmError, SqlError, UsageError
+from lrm.errors import LrmError, UsageError
 from lrm.files.spelling import how_many
 from lrm.queries.files import parse_batch
 from lrm.queries.maps.products.combine import is_count
@@ -40,8 +39,6 @@ LISTED = 2000
 
 SLICE = 0.1
 """Seconds of work in one go: a changed domain means that every statement is compiled again."""
-
-_LINE = re.compile(r"(?:\S+ )?line (\d+)(?:, ([^:]*))?: ")
 
 
 @dataclass(frozen=True)
@@ -85,7 +82,7 @@ class Outcome:
     """What is known about a domain and a batch as they stand."""
 
     domain: Domain | None  # None where its file has an error
-    domain_problem: Problem | None
+    domain_problems: tuple[Problem, ...]
     problems: tuple[Problem, ...]  # of the domain and of the batch
     warnings: tuple[Problem, ...]
     statements: tuple[Asked, ...]  # those that could be compiled
@@ -104,10 +101,9 @@ class Outcome:
     @property
     def facts(self) -> dict[str, Any]:
         """As values that JSON can hold."""
-        problem = self.domain_problem
         return {
             "domain": {
-                "problems": [] if problem is None else [asdict(problem)],
+                "problems": list(map(asdict, self.domain_problems)),
                 **({} if self.domain is None else domain_facts(self.domain)),
             },
             "batch": {
@@ -171,7 +167,8 @@ class Compiler:
         try:
             declared = parse_domain(domain.text, domain.name)
         except LrmError as reason:
-            return Outcome(None, _problem(reason), (), (), (), None, None)
+            problems = tuple(map(_problem, reason.each))
+            return Outcome(None, problems, (), (), (), None, None)
         if not batch.name.lower().endswith(".sql"):
             return _compile_yaml(declared, batch)
         try:
@@ -181,7 +178,7 @@ class Compiler:
             return _compile_at_once(declared, batch)
         if not self._cut[1]:
             empty = Problem(1, "the batch is empty; write at least one SELECT COUNT(*) FROM …")
-            return Outcome(declared, None, (empty,), (), (), None, None)
+            return Outcome(declared, (), (empty,), (), (), None, None)
         return self._compile_statements(declared, self._cut[1], seconds)
 
     def _compile_statements(self, domain: Domain, cut: list[Chunk], seconds: float) -> Outcome:
@@ -216,7 +213,7 @@ class Compiler:
             weighted_key, equal = _keys(domain, words, weights, limits)
         told_all = tuple(problems), tuple(warned), tuple(statements)
         meet = CONFIDENCE if any(limits) else None
-        return Outcome(domain, None, *told_all, weighted_key, equal, pending, meet)
+        return Outcome(domain, (), *told_all, weighted_key, equal, pending, meet)
 
 
 def _compile_at_once(domain: Domain, batch: Text) -> Outcome:
@@ -224,7 +221,7 @@ def _compile_at_once(domain: Domain, batch: Text) -> Outcome:
     try:
         sql(batch.text, domain)
     except LrmError as reason:
-        return Outcome(domain, None, (_problem(reason),), (), (), None, None)
+        return Outcome(domain, (), tuple(map(_problem, reason.each)), (), (), None, None)
     raise UsageError("the statements of this text cannot be separated; begin each on a new line")
 
 
@@ -233,14 +230,14 @@ def _compile_yaml(domain: Domain, batch: Text) -> Outcome:
         try:
             compiled = parse_batch(batch.text, domain, batch.name)
         except LrmError as reason:
-            return Outcome(domain, None, (_problem(reason),), (), (), None, None)
+            return Outcome(domain, (), tuple(map(_problem, reason.each)), (), (), None, None)
     problems = tuple(Problem(1, message) for message in warned)
     limits = [statement.within for statement in compiled.statements if statement.within]
     parts = [version("lrm"), domain.digest, compiled.digest, *map(repr, limits)]
     key = hashlib.sha256(" ".join(parts).encode())
     short = key.hexdigest()[:16]
     meet, asked = CONFIDENCE if limits else None, asked_statements(compiled)
-    return Outcome(domain, None, (), problems, asked, short, short, meet=meet)
+    return Outcome(domain, (), (), problems, asked, short, short, meet=meet)
 
 
 def asked_statements(batch: Workload) -> tuple[Asked, ...]:
@@ -291,15 +288,8 @@ def _keys(
 
 
 def _problem(reason: LrmError) -> Problem:
-    """Take the line out of a sentence: it is shown there."""
-    if isinstance(reason, SqlError) and reason.line is not None:
-        return Problem(reason.line, reason.sentence)
-    text = str(reason)
-    place = _LINE.match(text)
-    if place is None:
-        return Problem(1, text)
-    named = f"{place[2]}: " if place[2] else ""
-    return Problem(int(place[1]), named + text[place.end() :])
+    """What is wrong, for the line where it is shown."""
+    return Problem(reason.line or 1, reason.plain)
 
 
 def _weight(chunk: Chunk) -> tuple[float, Problem | None]:
