@@ -23,6 +23,8 @@ PERSONS = [
     """SELECT c.region, COUNT(DISTINCT o.customer) AS n FROM orders o
        JOIN customers c ON o.customer = c.id
        WHERE o.category = 'food' AND c.age >= 40 GROUP BY c.region""",
+    """SELECT c.region, o.category, COUNT(DISTINCT o.customer) AS n FROM orders o
+       JOIN customers c ON o.customer = c.id GROUP BY c.region, o.category""",
     """SELECT c.region, COUNT(*) AS never FROM customers c LEFT JOIN visits v ON v.customer = c.id
        WHERE v.customer IS NULL GROUP BY c.region""",
     """SELECT COUNT(*) AS n FROM customers c

@@ -93,18 +93,21 @@ class CountedPersons(PeopleSelect):
         rest: list[exp.Expr],
     ) -> exp.Expr:
         """One SELECT per group of events: each counts the persons with a row in that group."""
-        if len(groups) > 1:
+        if len(of_events) > 1:
             raise refuse(
                 "aggregate",
-                "COUNT(DISTINCT person) by several columns",
-                "group by one column of the rows, or by columns of the person",
+                "COUNT(DISTINCT person) by several columns of rows",
+                "group by one column of the rows, and by columns of the person",
             )
+        of_persons = [item.copy() for item in groups if item is not of_events[0]]
         values = group_values(of_events[0], table)
         if len(values) > MOST_GROUPS:
             raise refuse("size", f"a count of persons in {len(values):,} groups", "group by fewer")
         ending = {key: self.node.args.get(key) for key in ("order", "limit", "offset")}
-        for key in ("group", *ending):
+        for key in ending:
             self.node.set(key, None)
+        group = exp.Group(expressions=of_persons) if of_persons else None
+        self.node.set("group", group)
         union: exp.Expr | None = None
         for label, condition in values:
             part = self._of_group(of_events[0], label)
