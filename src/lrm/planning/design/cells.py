@@ -37,6 +37,10 @@ SAME = 1e-12
 GRAM_ENTRIES = 1 << 27
 """Largest n×n array of all ranges (1 GiB)."""
 
+RANK_MARGIN = 1e-6
+"""Smallest ratio of singular values that are known in closed form for which a Gram matrix has a
+Cholesky factor, with digits to spare."""
+
 SECONDS_PER_STEP = 0.9e-9
 """Seconds per step of a singular value decomposition with vectors, on one core."""
 
@@ -246,12 +250,23 @@ def reduce_rows(queries: LinearMap) -> Floats:
                 f"{queries.kind} over {cells:,} cells is too large for a strategy of this form; "
                 "choose a tree"
             )
-        values, vectors = la.eigh(queries.gram(), check_finite=False)
+        gram = queries.gram()
+        if _has_full_rank(queries):
+            return np.asarray(la.cholesky(gram, check_finite=False))
+        values, vectors = la.eigh(gram, check_finite=False)
         top = np.flatnonzero(values > values[-1] * cells * np.finfo(float).eps)[::-1]
         return np.asarray(np.sqrt(values[top])[:, None] * vectors[:, top].T)
+    if queries.shape[0] <= queries.shape[1] and _has_full_rank(queries):
+        return queries.dense()
     _, values, basis = la.svd(_few_rows(queries), full_matrices=False, check_finite=False)
     rank = _rank(values, queries.shape)
     return np.asarray(values[:rank, None] * basis[:rank])
+
+
+def _has_full_rank(queries: LinearMap) -> bool:
+    """Whether known singular values show that the rank is the smaller side, with room."""
+    values = queries.known_singular_values()
+    return values is not None and bool(values[-1] > RANK_MARGIN * values[0])
 
 
 def reduction_seconds(queries: LinearMap) -> float:
@@ -265,6 +280,8 @@ def reduction_seconds(queries: LinearMap) -> float:
     True
     """
     m, n = queries.shape
+    if _has_full_rank(queries):
+        return SECONDS_PER_STEP * (0.1 * n**3 if queries.is_known_by_gram or m > n else 0.0)
     if queries.is_known_by_gram:
         return SECONDS_PER_STEP * n**3
     k = min(m, n)

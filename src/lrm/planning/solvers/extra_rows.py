@@ -88,7 +88,7 @@ class RowsError:
     @classmethod
     def of(cls, W: Floats) -> RowsError:
         """The error for a workload as an array."""
-        return cls(FactorGram(np.ones(W.shape[1]), np.einsum("ij,ij->j", W, W), W))
+        return cls(factor_gram(W))
 
     def share(self, gain: float, scale: Floats) -> float:
         """The error before the rows, which reduce it by ``gain``."""
@@ -132,16 +132,22 @@ class RowsError:
         return value, gradient
 
 
-def round_work(W: Floats, rows: int) -> float:
+def factor_gram(W: Floats) -> FactorGram:
+    """``WᵀW`` of a workload as an array, through the array."""
+    return FactorGram(np.ones(W.shape[1]), np.einsum("ij,ij->j", W, W), W)
+
+
+def round_work(gram: GramOperator, rows: int) -> float:
     """Counted work of a round of `optimise_extra_rows` with this number of extra rows."""
-    k, n = W.shape
-    return work_of(2.0 * n * rows * k + 3.0 * n * rows * rows, 3.0 * n * rows)
+    n = gram.cells
+    return gram.work(rows) + work_of(3.0 * n * rows * rows, 3.0 * n * rows) - work_of(0.0)
 
 
 def optimise_extra_rows(  # noqa: PLR0913 - each is a choice of the caller
     W: Floats,
     rows: Floats,
     *,
+    gram: GramOperator | None = None,
     nonnegative: bool = False,
     smoothing: Sequence[float] = settings.EXTRA_ROWS_SMOOTHING,
     tolerance: float = 1e-7,
@@ -160,7 +166,8 @@ def optimise_extra_rows(  # noqa: PLR0913 - each is a choice of the caller
     0.3 %, and where p is small several per cent of the error are gained); an orthant-wise
     descent on the true function then finishes.
 
-    Cost: O(n·p·(k + p)) per round, memory O(n·p) beside W.
+    Cost: O(n·p·(k + p)) per round, memory O(n·p) beside W; O(n·p²) where ``gram`` is ``WᵀW`` as an
+    operator that takes O(n) per column.
 
     References
     ----------
@@ -177,7 +184,7 @@ def optimise_extra_rows(  # noqa: PLR0913 - each is a choice of the caller
     unit = float(np.linalg.norm(W))
     if not unit > 0:
         return ExtraRows(rows[:0], 0.0, 0, converged=True)
-    function = RowsError.of(W / unit)
+    function = RowsError.of(W / unit) if gram is None else RowsError(gram, unit**2)
     best, T, rounds = np.inf, rows, 0
     best_rows = rows[:0]
 

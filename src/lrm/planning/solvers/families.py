@@ -17,7 +17,14 @@ from lrm.errors import StopSolver
 from lrm.planning.solvers import settings
 from lrm.planning.solvers.descents import general_stages, optimise_row_space, rotation
 from lrm.planning.solvers.exact import checked_pair
-from lrm.planning.solvers.extra_rows import ExtraRows, assemble, optimise_extra_rows, round_work
+from lrm.planning.solvers.extra_rows import (
+    ExtraRows,
+    assemble,
+    factor_gram,
+    optimise_extra_rows,
+    round_work,
+)
+from lrm.planning.solvers.gram_operators import GramOperator
 from lrm.planning.solvers.race import Family, Race, Stage
 from lrm.queries.maps.linear import Floats
 
@@ -34,6 +41,7 @@ def search(  # noqa: PLR0913 - each is a choice of the caller
     seed: int = 0,
     clock: Clock = UNLIMITED,
     starts: Mapping[str, Floats] = NO_STARTS,
+    gram: GramOperator | None = None,
 ) -> Race:
     """Search for the strategy L of least error ``‖W·L⁺‖²`` with columns in the L1 ball.
 
@@ -41,7 +49,8 @@ def search(  # noqa: PLR0913 - each is a choice of the caller
     and every one of ``starts`` (name → r x n, any scale) is a candidate as it is, so the result is
     never worse than any of them. When the clock ends, the best so far is returned. The search ends
     when a second of work is expected to gain less than ``threshold``, which grows with the square
-    of the work after ``patience`` seconds.
+    of the work after ``patience`` seconds. ``gram`` is ``WᵀW`` as an operator, which extra rows are
+    moved with where it takes less work than W itself.
 
     Examples
     --------
@@ -49,18 +58,23 @@ def search(  # noqa: PLR0913 - each is a choice of the caller
     True
     """
     race = Race(W, clock)
+    by_factor = factor_gram(race.W)
+    if gram is None or gram.work(settings.MOST_EXTRA_ROWS) >= by_factor.work(
+        settings.MOST_EXTRA_ROWS
+    ):
+        gram = by_factor
     # The starts are known even to a search that is stopped at once.
     errors = {name: race.offer_strategy(name, L) for name, L in starts.items()}
     known = [from_start(race, n, L) for n, L in starts.items() if errors[n] < np.inf]
-    race.run([*known, *families(race, seed)], threshold, patience)
+    race.run([*known, *families(race, gram, seed)], threshold, patience)
     return race
 
 
-def families(race: Race, seed: int) -> list[Family]:
+def families(race: Race, gram: GramOperator, seed: int) -> list[Family]:
     """Every kind of descent from random starts that can win on the workload of a race."""
     k, n = race.W.shape
-    candidates = [_few_rows(race, seed)]
-    if k < n:
+    candidates = [_few_rows(race, gram, seed)]
+    if k < n or n <= settings.FEW_CELLS:
         first = min(0.3, 0.1 * n / (k * k)) if n > 0.2 * k * k else 0.0
         in_row_space: list[Family] = []
         for width in settings.ROW_SPACE_WIDTHS:
@@ -82,7 +96,7 @@ def _offer_rows(race: Race, name: str, extra_rows: ExtraRows[Floats]) -> None:
     race.clock.check()
 
 
-def _few_rows(race: Race, seed: int) -> Family:
+def _few_rows(race: Race, gram: GramOperator, seed: int) -> Family:
     """Extra rows next to an identity, from random ones: roughly, to the end, and without it."""
     W = race.W
     k, n = W.shape
@@ -94,12 +108,13 @@ def _few_rows(race: Race, seed: int) -> Family:
     def begin() -> Steps:
         # Large enough not to die at once next to an identity.
         rows = 0.2 * rng.standard_normal((next(in_turn), n))
-        per_round = round_work(W, len(rows))
+        per_round = round_work(gram, len(rows))
         smoothing: tuple[float, ...] = settings.EXTRA_ROWS_SMOOTHING
         for tolerance in (1e-5, 1e-7):
             solution = optimise_extra_rows(
                 W,
                 rows,
+                gram=gram,
                 smoothing=smoothing,
                 tolerance=tolerance,
                 clock=race.clock,
@@ -110,7 +125,7 @@ def _few_rows(race: Race, seed: int) -> Family:
             yield solution.error, per_round * solution.iterations
         yield from _in_general(race, "few rows", assemble(W, rows)[1].toarray(), settings.POLISH)
 
-    cost = 200 * round_work(W, counts[0])
+    cost = 200 * round_work(gram, counts[0])
     polish = 50 * _general_seconds(n + counts[0], k, n)
     stages = [Stage(cost), Stage(cost, 0.9997), Stage(polish, 0.9999), Stage(polish / 2, 0.9999)]
     return Family("few rows", begin, stages, hope=lambda: 1.0, needed=1)

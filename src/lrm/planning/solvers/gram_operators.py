@@ -17,9 +17,13 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
+from lrm.clock import work_of
 from lrm.planning.design.plus_rows import SPARSE_SHARE, PlusRows
 from lrm.queries.maps.linear import Floats, Integers, LinearMap, WeightedRanges
 from lrm.queries.maps.words import chain_times, running_totals
+
+CHAIN_PASSES = 6
+"""Times that two running totals and what surrounds them go over an array."""
 
 
 class GramOperator(ABC):
@@ -44,6 +48,10 @@ class GramOperator(ABC):
     @abstractmethod
     def times(self, columns: Floats) -> Floats:
         """The operator applied to the columns of a blocks × c array."""
+
+    def work(self, columns: int) -> float:
+        """Counted work of `times` for this number of columns; by default that of an array."""
+        return work_of(1.0 * self.cells * self.cells * columns)
 
     @abstractmethod
     def coarser(self, factor: int) -> GramOperator:
@@ -70,6 +78,9 @@ class ChainGram(GramOperator):
         product = chain_times(self.left, self.right, columns)
         product += self.excess[:, None] * columns
         return product
+
+    def work(self, columns: int) -> float:
+        return work_of(0.0, CHAIN_PASSES * self.cells * columns)
 
     def coarser(self, factor: int) -> ChainGram:
         starts = np.arange(0, self.cells, factor)
@@ -110,6 +121,9 @@ class FactorGram(GramOperator):
         if differences is None:
             return np.asarray(self.factor.T @ (self.factor @ columns))
         return _through_differences(differences, columns)
+
+    def work(self, columns: int) -> float:
+        return work_of(2.0 * self.factor.shape[0] * self.cells * columns)
 
     def coarser(self, factor: int) -> FactorGram:
         cells = self.cells
@@ -200,6 +214,10 @@ class RangeGram(GramOperator):
     def times(self, columns: Floats) -> Floats:
         return _through_differences(self._differences, columns)
 
+    def work(self, columns: int) -> float:
+        entries = CHAIN_PASSES * self.cells + 2 * len(self.ranges.first)
+        return work_of(0.0, entries * columns)
+
     def coarser(self, factor: int) -> RangeGram:
         return RangeGram(self.ranges, self.lone_energies, self.size * factor)
 
@@ -222,12 +240,21 @@ def gram_operator(queries: LinearMap) -> GramOperator:
            [2., 2., 1.],
            [1., 1., 1.]])
     """
-    cells = queries.shape[1]
+    structured = structured_gram(queries)
+    if structured is not None:
+        return structured
     energies = queries.column_squared_sums()
+    return FactorGram(np.ones(queries.shape[1]), energies, _compact(queries.sparse()))
+
+
+def structured_gram(queries: LinearMap) -> GramOperator | None:
+    """``WᵀW`` of prefix sums, all ranges or some ranges, which takes O(cells + queries) a column.
+
+    None for all other maps.
+    """
     chain = queries.gram_chain()
     if chain is not None:
-        return ChainGram(np.ones(cells), energies, *chain, np.zeros(cells))
+        cells = queries.shape[1]
+        return ChainGram(np.ones(cells), queries.column_squared_sums(), *chain, np.zeros(cells))
     ranges = queries.weighted_ranges()
-    if ranges is not None:
-        return RangeGram(ranges, energies)
-    return FactorGram(np.ones(cells), energies, _compact(queries.sparse()))
+    return None if ranges is None else RangeGram(ranges, queries.column_squared_sums())

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg.blas import daxpy
 
 from lrm.errors import StopSolver
 from lrm.queries.maps.linear import Floats
@@ -56,17 +57,18 @@ class _Memory:
 
     def direction(self, gradient: Floats) -> Floats:
         """Return ``-H·gradient`` by the two-loop recursion; O(size) vector operations."""
-        q = -gradient
+        q = np.negative(gradient, order="C")
+        flat = q.reshape(-1)  # a view, which BLAS changes in place
         weights = []
         for step, change, curvature in reversed(self._pairs):
             weight = np.vdot(step, q) / curvature
             weights.append(weight)
-            q -= weight * change
+            daxpy(change.ravel(), flat, a=-weight)
         if self._pairs:
             _, change, curvature = self._pairs[-1]
             q *= curvature / np.vdot(change, change)
         for (step, change, curvature), weight in zip(self._pairs, reversed(weights), strict=True):
-            q += (weight - np.vdot(change, q) / curvature) * step
+            daxpy(step.ravel(), flat, a=weight - np.vdot(change, q) / curvature)
         return q
 
 

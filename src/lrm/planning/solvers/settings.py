@@ -39,6 +39,10 @@ ROW_SPACE_WIDTHS = (1.0, 1.25, 1.5, 2.0)  # the first alone: 1.17 (see below)
 which one wins depends on the batch. Random matrices of 256×4096 cells need the rank itself;
 one-way tables of 10×8×5×2×2 values have 432 with those, and 368 with twice as many."""
 
+FEW_CELLS = 16  # limit
+"""Merged cells up to which such strategies are tried at full rank as well, in milliseconds: 2 %
+less error of 29 rectangles over 4 merged cells (``python -m benchmarks golden``)."""
+
 POLISH = ((1e-2, 100), (1e-4, 100))
 """The schedule of a strategy that is good already."""
 
@@ -132,6 +136,11 @@ LOCAL_CELLS = 8192  # double: minutes for 8,208 prefix sums
 LEAST_REACHES = 4  # half: 1.0064
 """How many times the longest range goes into the cells, where rows repeat along them, and into the
 ring that these rows are chosen on."""
+
+SPARSE_REACHES = 12  # not varied: one batch of `long`
+"""Where it goes into the cells more often than this, no rows but those that repeat are tried:
+beside them, sparse rows had 2.4 % less error at 8 (4,096 cells), and 5 to 10 % more at 16, at quick
+effort (``python -m benchmarks long``)."""
 
 MOST_SPARSE_ROWS = 512  # double: time × 0.84
 """Rows in addition to the cells: more take too long at tens of thousands of cells."""

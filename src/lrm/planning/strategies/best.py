@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import get_args
 
 import numpy as np
 
-from lrm.errors import ConvergenceError, UsageError
+from lrm.errors import UsageError
 from lrm.planning.solvers import settings
-from lrm.planning.solvers.families import from_start, polish
+from lrm.planning.solvers.families import polish
 from lrm.planning.solvers.families import search as search_strategy
 from lrm.planning.solvers.gaussian import optimise_gaussian_map
+from lrm.planning.solvers.gram_operators import structured_gram
 from lrm.planning.solvers.own_rows import disjoint_groups, extreme_columns, weighted_groups
 from lrm.planning.solvers.race import Candidate, Race
 from lrm.planning.solvers.settings import Effort
@@ -34,7 +34,6 @@ from lrm.planning.strategies.baselines import (
 )
 from lrm.planning.strategies.certificate import least_error
 from lrm.planning.strategies.large import add_rows, best_long, has_long_ranges
-from lrm.planning.strategies.lowrank import lowrank
 from lrm.planning.strategies.products import (
     best_products,
     bounded,
@@ -80,7 +79,7 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Choi
                  Gaussian noise .................................. the convex optimum
                  else ............................................ a race of descents from own
                                                                    rows, few random rows and
-                                                                   the row space; last the paper's
+                                                                   the row space
 
     What was tried is in ``record`` (`SearchRecord`). See ``docs/explanation/best.md``.
     """
@@ -251,8 +250,8 @@ def _searched(
         seed=search.seed,
         clock=search.clock,
         starts=extra_starts | _own_starts(problem, search),
+        gram=structured_gram(problem.scaled_queries),
     )
-    _try_papers(problem, search, race, threshold)
     tried = [Candidate(offer.name, offer.error, 0) for offer in offers]
     winner = baseline.name if baseline.error < race.error else race.winner
     record = search.record(winner, [*tried, *race.candidates], effort)
@@ -273,23 +272,6 @@ def _own_starts(problem: Problem, search: Search) -> dict[str, Floats]:
     if len(R) <= settings.EXTREME_RANK and R.shape[1] <= 64:
         starts["extreme columns"] = extreme_columns(R / np.abs(R).max())
     return starts
-
-
-def _try_papers(problem: Problem, search: Search, race: Race, threshold: float) -> None:
-    """Run the paper's algorithm where it takes no longer than the search did.
-
-    So the result is not above the paper's, in any time that allows both.
-    """
-    k, n = problem.reduced.shape
-    seconds = 1.5e-4 * k * n * (1 + k / 400)  # of the paper's algorithm, about
-    if search.clock.ended or seconds > race.work:
-        return
-    with suppress(ConvergenceError):
-        papers = lowrank(problem, search)
-        start = papers.matrix.dense() * problem.factors
-        error = race.offer_strategy("lowrank", start)
-        if error < 1.1 * race.error:
-            race.run([from_start(race, "lowrank", start)], threshold)
 
 
 def has_fast_optimum(problem: Problem, search: Search, effort: str) -> bool:

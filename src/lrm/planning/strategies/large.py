@@ -83,9 +83,10 @@ def add_rows(problem: Problem, search: Search, effort: str, known: Strategy) -> 
         return known
     # Prefix sums and all ranges are too long for rows that repeat, and to be written out.
     if not queries.has_closed_forms and has_long_ranges(problem):
-        local = _add_periodic_rows(problem, search, effort, known)
-        if local is not None:
-            return local
+        reach = _reach(queries)
+        known = _add_periodic_rows(problem, search, effort, known)
+        if search.clock.must_end() or settings.SPARSE_REACHES * reach <= queries.shape[1]:
+            return known
     chain, basis = queries.gram_chain(), None
     if (
         chain is not None
@@ -118,21 +119,19 @@ def add_rows(problem: Problem, search: Search, effort: str, known: Strategy) -> 
     return _better(problem, known, record, make)
 
 
-def _add_periodic_rows(
-    problem: Problem, search: Search, effort: str, known: Strategy
-) -> Strategy | None:
+def _add_periodic_rows(problem: Problem, search: Search, effort: str, known: Strategy) -> Strategy:
     """The better of what is known and of rows that repeat along the cells, for short ranges.
 
-    None where ranges are too long compared with the cells.
+    What is known where ranges are too long compared with the cells.
     """
     queries = problem.scaled_queries
     ranges, cells = queries.weighted_ranges(), queries.shape[1]
     if ranges is None or queries.entry_count > MOST_WEIGHTS:
-        return None
-    lengths = np.asarray(ranges.last - ranges.first + 1)
-    reach = int(lengths.max())
+        return known
+    reach = _reach(queries)
     if settings.LEAST_REACHES * reach > cells:
-        return None
+        return known
+    lengths = np.asarray(ranges.last - ranges.first + 1)
     correlation = range_correlation(lengths, ranges.weights, cells)
     periodic = optimise_periodic_rows(correlation, rng=search.rng(), clock=search.clock)
     rows = along(periodic.rows, cells)
@@ -148,6 +147,13 @@ def _add_periodic_rows(
     candidate = Candidate("periodic rows", error, periodic.iterations)
     record = search.record(winner, [candidate], effort)
     return _better(problem, known, record, lambda: strategy)
+
+
+def _reach(queries: LinearMap) -> int:
+    """Cells of the longest range."""
+    ranges = queries.weighted_ranges()
+    assert ranges is not None  # noqa: S101 - asked of ranges
+    return int((ranges.last - ranges.first).max()) + 1
 
 
 def _rows_error(queries: LinearMap, rows: sp.csr_array) -> float:

@@ -20,7 +20,12 @@ from lrm.planning.design.products.basis import Basis, identity_basis
 from lrm.planning.design.products.marginals import LEAST_LOG, Point, SetWeights
 from lrm.planning.design.products.quadratic import DENSE_VALUES, PairGram, Quadratic
 from lrm.planning.solvers import settings
-from lrm.planning.solvers.extra_rows import ExtraRows, optimise_extra_rows, round_work
+from lrm.planning.solvers.extra_rows import (
+    ExtraRows,
+    factor_gram,
+    optimise_extra_rows,
+    round_work,
+)
 from lrm.planning.solvers.gram_operators import ChainGram, GramOperator
 from lrm.planning.solvers.products.weights import Family, joint_work
 from lrm.planning.solvers.sparse_rows import optimise_sparse_rows, stages
@@ -169,7 +174,7 @@ def rows_of(  # noqa: PLR0913 - each is a choice of the caller
             nonnegative=True,
             tolerance=tolerance,
             max_rounds=max_rounds,
-            clock=clock.costing(round_work(W, count)),
+            clock=clock.costing(round_work(factor_gram(W), count)),
         )
         clock.tick(Step("products", 0))
 
