@@ -470,7 +470,9 @@ def diagonal_plus_rows(matrix: sp.csr_array, owner: Integers) -> PlusRowsInverse
         For each cell a row of L that holds this cell alone.
     """
     cells = len(owner)
-    extra_rows = np.setdiff1d(np.arange(matrix.shape[0]), owner)
+    is_extra = np.ones(matrix.shape[0], dtype=bool)
+    is_extra[owner] = False
+    extra_rows = np.flatnonzero(is_extra)
     alone, extra = sp.csr_array(matrix[owner]), sp.csr_array(matrix[extra_rows])
     base = np.asarray(alone.sum(axis=1)).ravel() ** -2.0
     order = _by_place(extra)

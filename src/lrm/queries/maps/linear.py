@@ -482,16 +482,16 @@ def is_whole(values: Floats) -> bool:
 def equal_columns(columns: sp.csc_array) -> Integers:
     """Number the columns from 0, equal ones alike.
 
-    Method: group by two random projections, then verify each group entry by entry. Cost:
+    Method: group by a random projection, then verify each group entry by entry. Cost:
     O(non-zeros). The matrix must hold no zeros and its indices must be sorted.
 
     >>> equal_columns(sp.csc_array(np.array([[1.0, 0, 1, 2], [0, 0, 0, 1]]))).tolist()
     [1, 0, 1, 2]
     """
     rng = np.random.default_rng(20120827)  # any fixed seed: groups are verified below
-    keys = columns.T @ rng.random((columns.shape[0], 2))
+    keys = columns.T @ rng.random((columns.shape[0], 2))[:, 0]
     # ``columns.T @ …`` adds in the order of the rows, so equal columns get equal sums.
-    _, first, group = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
     labels = group.reshape(-1).astype(np.int64)
     strangers = np.flatnonzero(~_same_as(columns, first[labels]))
     if len(strangers):  # a collision: keep it separate
