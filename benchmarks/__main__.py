@@ -15,6 +15,7 @@ RESULTS = Path("benchmarks/results")
 OTHERS = {
     "gaussian": "benchmarks.gaussian",
     "golden": "benchmarks.golden",
+    "growth": "benchmarks.growth",
     "unseen": "benchmarks.unseen",
     "sql": "benchmarks.sql",
     "counting": "benchmarks.counting",
