@@ -25,6 +25,10 @@ COMMANDS = {
     "release": ("lrm.cli.release:release", "Answer a plan's queries on a private table."),
     "query": ("lrm.cli.query:query", "Ask a release further questions, at no cost."),
     "show": ("lrm.cli.show:show", "Show a plan or a release."),
+    "synthesize": (
+        "lrm.cli.synthesize:synthesize",
+        "Make up rows that are fitted to a release.",
+    ),
     "report": (
         "lrm.cli.report:report",
         "Make one HTML page of a plan, a comparison or a release.",

@@ -160,6 +160,19 @@ def merged_values(factors: Sequence[LinearMap], size: int) -> Integers:
     return labels
 
 
+def merged_attributes(counts: Sequence[int], terms: Sequence[QueryTerm]) -> list[Integers]:
+    """Merged values of each attribute: those that no query distinguishes have one number."""
+    factors: list[dict[int, LinearMap]] = [{} for _ in counts]
+    for term in terms:
+        for _, product in term.products:
+            for i, factor in zip(term.axes, product, strict=True):
+                factors[i][id(factor)] = factor
+    return [
+        merged_values(list(each.values()), count)
+        for each, count in zip(factors, counts, strict=True)
+    ]
+
+
 def refined(labels: Integers, others: Integers) -> Integers:
     """The classes of values that are alike in both labellings."""
     keys = labels * (int(others.max()) + 1) + others
@@ -265,7 +278,9 @@ class MergedTables:
         for term, k in zip(terms, self.term_tables, strict=True):
             table = self.tables[k]
             own = term.merged([table.labels_of(i) for i in term.axes])
-            blocks.append(_placed(_spread(own, table), table.start, self.cells))
+            blocks.append(
+                _placed(term_matrix(own, table.axes, table.shape), table.start, self.cells)
+            )
         return sp.csr_array(sp.vstack(blocks))
 
     def entry_count(self, terms: Sequence[QueryTerm]) -> int:
@@ -378,13 +393,13 @@ def _neighbours(
     return merged
 
 
-def _spread(term: QueryTerm, table: MergedTable) -> sp.csr_array:
-    """The queries of a term over the cells of a table with more axes, which are summed out."""
+def term_matrix(term: QueryTerm, axes: Axes, shape: tuple[int, ...]) -> sp.csr_array:
+    """The queries of a term over the cells of a table, whose further axes are summed out."""
     total: sp.csr_array | None = None
     for coefficient, factors in term.products:
         part = sp.csr_array([[coefficient]])
         by_axis = dict(zip(term.axes, factors, strict=True))
-        for i, size in zip(table.axes, table.shape, strict=True):
+        for i, size in zip(axes, shape, strict=True):
             factor = by_axis[i].sparse() if i in by_axis else sp.csr_array(np.ones((1, size)))
             part = sp.csr_array(sp.kron(part, factor, format="csr"))
         total = part if total is None else sp.csr_array(total + part)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from lrm.errors import UsageError
 from lrm.files.spelling import how_many
-from lrm.queries.maps.linear import Floats, Integers, LinearMap
+from lrm.queries.maps.linear import Floats, Integers
 from lrm.queries.workload import Workload
 from lrm.releases.cell_tables import (
     Axes,
@@ -36,7 +36,7 @@ from lrm.releases.cell_tables import (
     batch_terms,
     closing_sets,
     largest_sets,
-    merged_values,
+    merged_attributes,
     value_counts,
 )
 from lrm.releases.interior import nearest_counts
@@ -54,6 +54,9 @@ INTERIOR_ENTRIES = 2_000_000
 CLOSING_CELLS = 100_000
 """Cells of tables that close cycles, all together (3 s)."""
 
+NO_COUNT = 1e-10
+"""Answers that are smaller than this share of the largest are 0."""
+
 MOST_CELLS = 1 << 23
 """Cells of all tables together, up to which they are held (64 MB per copy)."""
 
@@ -64,6 +67,37 @@ class KnownCounts:
 
     queries: Workload
     values: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class ConsistentTable:
+    """Counts by merged values of some attributes.
+
+    Parameters
+    ----------
+    axes
+        Numbers of the attributes.
+    labels
+        Of each attribute, the number of the merged value of every value.
+    counts
+        One count per combination of merged values.
+    """
+
+    axes: Axes
+    labels: tuple[Integers, ...]
+    counts: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class ConsistentTables:
+    """Tables that agree where they overlap, and the answers that they give."""
+
+    answers: Floats
+    tables: tuple[ConsistentTable, ...]
+
+    def __post_init__(self) -> None:
+        largest = max(1.0, float(np.abs(self.answers).max(initial=0.0)))
+        self.answers[np.abs(self.answers) < NO_COUNT * largest] = 0.0
 
 
 def consistent_answers(
@@ -81,12 +115,19 @@ def consistent_answers(
     >>> consistent_answers(batch, np.array([9.0, 10.0, -4.0])).tolist()
     [9.5, 9.5, 0.0]
     """
+    return consistent_tables(workload, answers, total, known).answers
+
+
+def consistent_tables(
+    workload: Workload,
+    answers: Floats,
+    total: float | None = None,
+    known: Sequence[KnownCounts] = (),
+) -> ConsistentTables:
+    """The nearest tables without negative counts, and their answers."""
     if total is not None and not (math.isfinite(total) and total >= 0):
         raise UsageError("a known total must be a number of rows, which is not negative")
-    problem = _Problem.of(workload, answers, total, known)
-    consistent = problem.answers()
-    consistent[np.abs(consistent) < 1e-10 * max(1.0, float(np.abs(consistent).max()))] = 0.0
-    return consistent
+    return _Problem.of(workload, answers, total, known).solution()
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,8 +154,8 @@ class _Problem:
     def _every(self) -> list[QueryTerm]:
         return [*self.terms, *self.known]
 
-    def answers(self) -> Floats:
-        labels = self._merged_attributes()
+    def solution(self) -> ConsistentTables:
+        labels = merged_attributes(self.counts, self._every)
         sizes = tuple(int(each.max()) + 1 for each in labels)
         axes = tuple(sorted({i for term in self._every for i in term.axes}))
         if math.prod(sizes[i] for i in axes) <= JOINT_CELLS:
@@ -135,19 +176,7 @@ class _Problem:
             return False
         return tables.entry_count(self._every) <= INTERIOR_ENTRIES
 
-    def _merged_attributes(self) -> list[Integers]:
-        """Merged values of each attribute, those that any query distinguishes."""
-        factors: list[dict[int, LinearMap]] = [{} for _ in self.counts]
-        for term in self._every:
-            for _, product in term.products:
-                for i, factor in zip(term.axes, product, strict=True):
-                    factors[i][id(factor)] = factor
-        return [
-            merged_values(list(each.values()), count)
-            for each, count in zip(factors, self.counts, strict=True)
-        ]
-
-    def _interior(self, tables: MergedTables) -> Floats:
+    def _interior(self, tables: MergedTables) -> ConsistentTables:
         rows = tables.matrix(self._every)
         count = sum(len(term.answers) for term in self.terms)
         queries, exact = sp.csr_array(rows[:count]), sp.csr_array(rows[count:])
@@ -161,9 +190,23 @@ class _Problem:
         answers = np.concatenate([term.answers for term in self.terms])
         weights = np.concatenate([term.weights for term in self.terms])
         counts = nearest_counts(queries, answers, weights, equations, right)
-        return np.asarray(queries @ counts)
+        every = np.zeros(tables.cells)
+        every[possible] = counts
+        return ConsistentTables(
+            np.asarray(queries @ counts),
+            tuple(
+                ConsistentTable(
+                    table.axes,
+                    table.labels,
+                    every[table.start : table.start + table.size].reshape(table.shape),
+                )
+                for table in tables.tables
+            ),
+        )
 
-    def _whole(self, labels: list[Integers], sizes: tuple[int, ...], sets: list[Axes]) -> Floats:
+    def _whole(
+        self, labels: list[Integers], sizes: tuple[int, ...], sets: list[Axes]
+    ) -> ConsistentTables:
         cells = sum(math.prod(sizes[i] for i in axes) for axes in sets)
         if cells > MOST_CELLS:
             raise UsageError(
@@ -176,8 +219,14 @@ class _Problem:
         coordinates = Coordinates(sizes, sets)
         fixed = _fixed([term for term in known if np.any(term.answers)], coordinates)
         impossible = _impossible([t for t in known if not np.any(t.answers)], sizes, sets)
-        tables = WholeTables(sizes, merged, sets, fixed, impossible)
-        return np.concatenate(tables.answers())
+        answers, tables = WholeTables(sizes, merged, sets, fixed, impossible).nearest()
+        return ConsistentTables(
+            np.concatenate(answers),
+            tuple(
+                ConsistentTable(axes, tuple(labels[i] for i in axes), counts)
+                for axes, counts in tables.items()
+            ),
+        )
 
 
 def _affordable(sets: Sequence[Axes], sizes: Sequence[int]) -> list[Axes]:

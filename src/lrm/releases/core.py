@@ -37,6 +37,7 @@ from lrm.releases.further import answer_further
 
 if TYPE_CHECKING:
     from lrm.releases.postprocess import Processed
+    from lrm.releases.synthetic import SyntheticRows
 
 VERSION = 5
 
@@ -494,6 +495,23 @@ class Release:
         from lrm.releases.postprocess import process  # noqa: PLC0415 - it holds a release
 
         return process(self, ["consistent"], total)
+
+    def synthesize(self, rows: int | None = None, seed: int | None = None) -> SyntheticRows:
+        """Rows with declared values whose counts are near the answers: made up, not private data.
+
+        They cost no privacy: nothing but this release is looked at. Counts that the batch asked
+        about are as near to the answers as the noise allows; other relations are not kept.
+
+        Parameters
+        ----------
+        rows
+            Number of rows; by default the estimated number of rows of the table.
+        seed
+            For the random choices; by default a new one, which the metadata state.
+        """
+        from lrm.releases.synthetic import synthesize  # noqa: PLC0415 - it holds a release
+
+        return synthesize(self, rows, seed)
 
     def shown_with(self, answers: Floats) -> Floats:
         """All shown values where the linear queries have other answers, such as processed ones."""

@@ -19,6 +19,9 @@ import scipy.sparse as sp
 from lrm.errors import ConvergenceError
 from lrm.queries.maps.linear import Floats
 
+COST = 1e-12
+"""Price of a count, so that cells that no query counts are empty."""
+
 MOST_STEPS = 150
 """Steps until the method is given up; 15 to 50 are usual."""
 
@@ -123,7 +126,7 @@ class _Interior:
 
     def _residuals(self) -> tuple[Floats, Floats]:
         errors = self.weights * (self.queries @ self.z - self.answers)
-        dual = self.queries.T @ errors + self.equations.T @ self.multipliers - self.s
+        dual = self.queries.T @ errors + self.equations.T @ self.multipliers - self.s + COST
         return dual, self.equations @ self.z - self.values
 
     def _step(self, dual: Floats, primal: Floats, gap: float) -> bool:

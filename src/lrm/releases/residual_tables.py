@@ -226,20 +226,19 @@ class WholeTables:
         """The coordinates of all sets of axes below the tables."""
         return Coordinates(self.sizes, self.sets)
 
-    def answers(self) -> list[Floats]:
-        """The answers of each term."""
+    def nearest(self) -> tuple[list[Floats], dict[Axes, Floats]]:
+        """The answers of each term, and the tables that terms are about."""
         tables = ResidualTables(self.coordinates, self.sets)
         empty = np.zeros(tables.cells, dtype=bool)
         for axes, mask in self.impossible.items():
             empty[tables.slices[axes]] = mask.reshape(-1)
         values = self._solve(tables, empty)
         asked = ResidualTables(self.coordinates, list({term.axes: None for term in self.terms}))
-        cells = asked.tables(self._inside(asked, values))
-        return [
-            term.apply(np.maximum(cells[asked.slices[term.axes]], 0.0).reshape(shape))
-            for term in self.terms
-            for shape in [asked.shapes[term.axes]]
-        ]
+        cells = np.maximum(asked.tables(self._inside(asked, values)), 0.0)
+        counts = {
+            axes: cells[asked.slices[axes]].reshape(asked.shapes[axes]) for axes in asked.sets
+        }
+        return [term.apply(counts[term.axes]) for term in self.terms], counts
 
     def _solve(self, tables: ResidualTables, empty: NDArray[np.bool_]) -> Floats:
         """Coordinates of the nearest tables, by ADMM."""

@@ -16,6 +16,7 @@ from lrm.privacy.budget import unit_privacy
 from lrm.queries.workload import EXPLICIT_QUERIES, AnswerTable, Workload
 from lrm.queries.workload.frames import AnswerFrame
 from lrm.releases import Release
+from lrm.releases.synthetic import SyntheticRows
 from lrm.views import html
 from lrm.views.answers import StatementTable, frame_table, statement_table
 from lrm.views.batches import domain_blocks, query_table
@@ -27,6 +28,7 @@ from lrm.views.outputs import write_export
 from lrm.views.outputs.export import Export
 from lrm.views.plan_page import plan_page
 from lrm.views.release_page import answers_section, write_release_page
+from lrm.views.rows_page import write_rows_page
 from lrm.views.shapes import statement_blocks
 from lrm.views.statement_errors import StatementErrors, error_table, kind_lines
 from lrm.views.text import to_text
@@ -75,6 +77,11 @@ def write_answers(
 ) -> None:
     """Write the answers of a release, or one of its statements, in the format of the file."""
     write_export(Export(release, statement, **choices), path)
+
+
+def write_rows(rows: SyntheticRows, path: str | os.PathLike[str]) -> None:
+    """Write the page of synthetic rows."""
+    write_rows_page(rows, path)
 
 
 def _domain(domain: Domain) -> Document:

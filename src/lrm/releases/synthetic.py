@@ -1,0 +1,351 @@
+"""Synthetic rows, fitted to the released answers of a batch.
+
+A function of the release alone: it costs no privacy. The rows have the declared values of
+every attribute that the batch asks about; values that no query distinguishes are drawn evenly.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import os
+import secrets
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lrm.clock import Clock, OnStep
+from lrm.domain import Bins, Categories, Dates, Integers, Numbers
+from lrm.domain.attributes import Attribute
+from lrm.errors import UsageError
+from lrm.files.writing import writing
+from lrm.queries.maps.linear import Floats
+from lrm.queries.maps.linear import Integers as WholeNumbers
+from lrm.releases.cell_tables import (
+    QueryTerm,
+    batch_terms,
+    merged_attributes,
+    value_counts,
+)
+from lrm.releases.consistent import ConsistentTable, consistent_tables
+from lrm.releases.row_fit import RowFit
+
+if TYPE_CHECKING:
+    from lrm.releases.core import Release
+
+MOST_ROWS = 20_000_000
+"""Rows that are made at most (about 4 bytes per row and attribute, several times)."""
+
+WITHIN = 1.2
+"""Root mean square of (rows − answer) / standard error up to which rows are within the noise."""
+
+ADVICE = (
+    "These rows are made up. They are fitted to the published noisy answers and agree with them "
+    "about as well as the noise allows. Use them to write and test programs, to draw the "
+    "published tables, and for counts that the batch asked about. Do not use them for relations "
+    "between columns that no statement asked about, for rare groups, or for standard errors "
+    "and tests."
+)
+
+
+@dataclass(frozen=True)
+class StatementFit:
+    """How near the counts of rows are to the released answers of one statement.
+
+    Parameters
+    ----------
+    name
+        The statement.
+    distance
+        Root mean square of (count of the rows − released answer) / standard error.
+    outside
+        Share of the counts outside the 95 % intervals of the answers.
+    """
+
+    name: str
+    distance: float
+    outside: float
+
+    @property
+    def verdict(self) -> str:
+        """Whether the rows are as near to the answers as these are to the truth."""
+        return "within the noise" if self.distance <= WITHIN else "farther than the noise"
+
+
+@dataclass(frozen=True, eq=False)
+class SyntheticRows:
+    """Rows that are fitted to a release.
+
+    Parameters
+    ----------
+    release
+        The release whose answers the rows are fitted to.
+    columns
+        Values by column, one per row; None for a missing value.
+    counts
+        What the rows answer to each query of the batch.
+    seed
+        The same release, seed and number of rows give the same rows.
+    scale
+        Number of rows relative to the estimated number of rows of the table.
+    drawn
+        Columns with values that no query distinguishes, which are drawn evenly among them.
+    left_out
+        Attributes that no query asks about.
+    """
+
+    release: Release
+    columns: dict[str, Any]
+    counts: Floats
+    seed: int
+    scale: float
+    drawn: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()))) if self.columns else 0
+
+    @cached_property
+    def fits(self) -> tuple[StatementFit, ...]:
+        """How near the rows are to each statement."""
+        release = self.release
+        errors = release.standard_errors
+        change = np.abs(self.counts / self.scale - release.answers)
+        ratio = np.divide(change, errors, out=np.zeros_like(change), where=errors > 0)
+        ends = release.accuracy.half_widths(0.95)
+        fits = []
+        for statement in release.plan.workload.tables:
+            rows = slice(*statement.rows)
+            if ratio[rows].size:
+                distance = float(np.sqrt(np.mean(ratio[rows] ** 2)))
+                outside = float(np.mean(change[rows] > ends[rows]))
+                fits.append(StatementFit(statement.name, distance, outside))
+        return tuple(fits)
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What files of the rows state about them."""
+        distance = math.sqrt(np.mean([fit.distance**2 for fit in self.fits])) if self.fits else 0.0
+        stated = {
+            "synthetic": "true",
+            "guarantee": self.release.stated["guarantee"],
+            "plan": self.release.plan.digest,
+            "seed": str(self.seed),
+            "rows": str(len(self)),
+            "software": f"lrm {version('lrm')}",
+            "distance": f"{distance:.3g} standard errors (root mean square over statements)",
+            "advice": ADVICE,
+        }
+        if self.drawn:
+            stated["drawn evenly within groups"] = ", ".join(self.drawn)
+        if self.left_out:
+            stated["left out"] = ", ".join(self.left_out)
+        return stated
+
+    def to_arrow(self) -> Any:
+        """The rows as a ``pyarrow.Table``; its schema has the metadata."""
+        import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who ask
+
+        return pa.table(dict(self.columns), metadata=self.metadata)
+
+    def to_pandas(self) -> Any:
+        """The rows as a ``pandas.DataFrame``; its ``attrs`` are the metadata."""
+        frame = self.to_arrow().to_pandas()
+        frame.attrs = self.metadata
+        return frame
+
+    def to_polars(self) -> Any:
+        """The rows as a ``polars.DataFrame``."""
+        import polars as pl  # noqa: PLC0415 - an extra
+
+        return pl.from_arrow(self.to_arrow())
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the rows to a ``.parquet`` file, with metadata, or to a ``.csv`` file."""
+        import pyarrow.csv as pc  # noqa: PLC0415 - 0.1 s, for those who ask
+        import pyarrow.parquet as pq  # noqa: PLC0415 - same
+
+        ending = Path(path).suffix.lower()
+        if ending not in {".parquet", ".csv"}:
+            raise UsageError(
+                f"rows are written to .parquet or .csv files, not {ending or 'no ending'}"
+            )
+        with writing(path) as file:
+            if ending == ".parquet":
+                pq.write_table(self.to_arrow(), file)
+            else:
+                pc.write_csv(self.to_arrow(), file)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write one HTML page on how near the rows are to the answers."""
+        from lrm.views import notebook  # noqa: PLC0415 - views come after the records they draw
+
+        notebook.write_rows(self, path)
+
+    def __repr__(self) -> str:
+        return f"<SyntheticRows: {len(self):,} rows of {', '.join(self.columns)}>"
+
+
+def synthesize(
+    release: Release,
+    rows: int | None = None,
+    seed: int | None = None,
+    on_step: OnStep | None = None,
+) -> SyntheticRows:
+    """Make rows whose counts are near the answers of a release.
+
+    Parameters
+    ----------
+    release
+        What was published.
+    rows
+        Number of rows; by default the estimated number of rows of the table.
+    seed
+        For the random choices; by default a new one, which the metadata state.
+    on_step
+        Called in each round; it may raise ``StopSolver`` to end with the rows so far.
+
+    Examples
+    --------
+    >>> import lrm
+    >>> domain = lrm.Domain([lrm.Categories("sex", ["f", "m"])], table="people")
+    >>> plan = lrm.plan(lrm.sql("SELECT sex, COUNT(*) AS n FROM people GROUP BY sex", domain))
+    >>> people = synthesize(lrm.release(plan, [300, 200], epsilon=1), rows=50, seed=1)
+    >>> len(people), sorted(set(people.to_arrow()["sex"].to_pylist()))
+    (50, ['f', 'm'])
+    """
+    number = secrets.randbits(32) if seed is None else seed
+    if number < 0:
+        raise UsageError(f"a seed must be a whole number from 0 on, not {number}")
+    workload = release.plan.workload
+    terms = batch_terms(workload, release.answers, workload.importance)
+    labels = merged_attributes(value_counts(workload), terms)
+    solution = consistent_tables(workload, release.answers)
+    total = max((float(table.counts.sum()) for table in solution.tables), default=0.0)
+    count = round(total) if rows is None else rows
+    if not 1 <= count <= MOST_ROWS:
+        raise UsageError(
+            f"the number of rows must be from 1 to {MOST_ROWS:,}, not {count:,}"
+            + (" (the estimate from the answers); give it" if rows is None else "")
+        )
+    scale = count / total if total > 0 else 1.0
+    merged = [
+        QueryTerm(
+            term.axes,
+            term.merged([labels[i] for i in term.axes]).products,
+            term.weights,
+            term.answers * scale,
+        )
+        for term in terms
+    ]
+    fit = RowFit([int(each.max()) + 1 for each in labels], merged, count, number)
+    fit.draw([_over_merged(table, labels) for table in solution.tables])
+    fit.improve(Clock(on_step=on_step))
+    counts = np.concatenate([fit.answers(term) for term in merged])
+    columns, drawn, left_out = _columns(release, labels, fit)
+    return SyntheticRows(release, columns, counts, number, scale, drawn, left_out)
+
+
+def _over_merged(table: ConsistentTable, labels: list[WholeNumbers]) -> ConsistentTable:
+    """The same table, its labels those of merged values in place of values."""
+    of_merged = []
+    for i, own in zip(table.axes, table.labels, strict=True):
+        representatives = np.unique(labels[i], return_index=True)[1]
+        of_merged.append(own[representatives])
+    return ConsistentTable(table.axes, tuple(of_merged), table.counts)
+
+
+def _columns(
+    release: Release, labels: list[WholeNumbers], fit: RowFit
+) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
+    """Columns of declared values, names of those drawn evenly, and of those left out."""
+    workload, domain = release.plan.workload, release.plan.workload.domain
+    random = fit.random
+    cells = {i: _members(labels[i], fit.values[i], random) for i in fit.attributes}
+    merged = {i for i in fit.attributes if int(labels[i].max()) + 1 < len(labels[i])}
+    if workload.products is None and domain is not None and len(domain.attributes) > 1:
+        grid = labels[0].reshape(domain.shape)
+        asked = [i for i in range(len(domain.attributes)) if np.any(grid != grid.take([0], axis=i))]
+        places = np.unravel_index(cells[0], domain.shape)
+        cells = {i: places[i] for i in asked}
+        merged = set(asked) if merged else set()
+    if domain is None:
+        single = workload.products is None
+        names = {i: "cell" if single else f"a{i + 1}" for i in cells}
+        return {names[i]: cells[i] for i in cells}, tuple(names[i] for i in sorted(merged)), ()
+    columns = {
+        domain.names[i]: _values(domain.attributes[i], cells[i], random) for i in sorted(cells)
+    }
+    drawn = tuple(domain.names[i] for i in sorted(merged))
+    return columns, drawn, tuple(name for name in domain.names if name not in columns)
+
+
+def _members(
+    labels: WholeNumbers, classes: WholeNumbers, random: np.random.Generator
+) -> WholeNumbers:
+    """Values drawn evenly among those that share a merged value."""
+    order = np.argsort(labels, kind="stable")
+    sizes = np.bincount(labels)
+    starts = np.cumsum(sizes) - sizes
+    offsets = (random.random(len(classes)) * sizes[classes]).astype(np.int64)
+    members: WholeNumbers = order[starts[classes] + np.minimum(offsets, sizes[classes] - 1)]
+    return members
+
+
+def _values(attribute: Attribute, cells: WholeNumbers, random: np.random.Generator) -> Any:
+    """Declared values that fall into the given cells; null where a cell has none."""
+    import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who ask
+
+    regular = np.minimum(cells, attribute.regular - 1)
+    missing = cells >= attribute.regular
+    if isinstance(attribute, Categories):
+        other = attribute.special_cell("(other)")
+        values: list[object] = list(attribute.values)
+        texts = isinstance(attribute.values[0], str)
+        kind = pa.array(values).type
+        special = [
+            "(other)" if texts and k == other else None for k in range(len(values), attribute.size)
+        ]
+        return pa.array([*values, *special], type=kind).take(pa.array(cells))
+    if isinstance(attribute, Integers | Dates):
+        low, high = attribute.starts[regular], attribute.ends[regular]
+        whole = low + (random.random(len(cells)) * (high - low + 1)).astype(np.int64)
+        for label, value in (
+            ("(below)", int(attribute.starts[0]) - 1),
+            ("(above)", attribute.last + 1),
+        ):
+            place = attribute.special_cell(label)
+            if place is not None:
+                whole[cells == place] = value
+                missing = missing & (cells != place)
+        if isinstance(attribute, Integers):
+            return pa.array(whole, mask=missing)
+        days = (whole - dt.date(1970, 1, 1).toordinal()).astype("datetime64[D]")
+        return pa.array(days, mask=missing)
+    if isinstance(attribute, Bins):
+        numbers = _bin_values(attribute)[regular]
+    elif isinstance(attribute, Numbers):
+        numbers = np.array(attribute.knots, dtype=np.float64)[regular]
+    else:
+        raise UsageError(f"rows have no values of attribute {attribute.name!r}")
+    nan = attribute.special_cell("(nan)")
+    if nan is not None:
+        numbers[cells == nan] = np.nan
+        missing = missing & (cells != nan)
+    return pa.array(numbers, mask=missing, from_pandas=False)
+
+
+def _bin_values(attribute: Bins) -> Floats:
+    """One number inside each bin: its representative, else its middle or its finite end."""
+    edges = np.array(attribute.edges, dtype=np.float64)
+    low, high = edges[:-1], edges[1:]
+    if attribute.representatives is not None:
+        return np.array(attribute.representatives, dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        middle = (low + high) / 2
+    middle = np.where(np.isfinite(low), middle, high - 1.0)
+    return np.where(np.isfinite(high), middle, np.where(np.isfinite(low), low, 0.0))
