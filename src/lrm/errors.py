@@ -241,5 +241,9 @@ class PrivacyWarning(UserWarning):
     """The guarantee is kept, but it is so weak that it protects nobody."""
 
 
+class PlanWarning(UserWarning):
+    """A plan has larger errors than a simpler one would have."""
+
+
 class SqlWarning(UserWarning):
     """A statement was compiled, but probably does not mean what was meant."""

@@ -9,12 +9,15 @@ from click.testing import CliRunner
 import lrm
 from lrm.cli import main
 from lrm.clock import Clock
-from lrm.errors import FileFormatError, UsageError
+from lrm.errors import FileFormatError, PlanWarning, UsageError
+from lrm.planning.plan import concerns
 from lrm.planning.plan.even_split import even_split
 from lrm.planning.plan.goals import column_errors
 from lrm.planning.solvers.products.reweigh import Reweighing
 from lrm.planning.strategies.base import Problem, Search
 from lrm.queries.workload.columns import statement_columns
+from lrm.views.documents import plan_document
+from lrm.views.text import to_text
 
 BATCH = """
 SELECT COUNT(*) AS all_visits FROM visits;
@@ -248,6 +251,35 @@ def test_many_statements_above_one_have_one_warning(batch):
     (warning,) = plan.warnings
     assert warning.startswith(f"{above} of {len(plan.statement_ratios)} statements")
     assert warning.count(" times") == 3
+
+
+def test_a_plan_no_better_than_an_even_split_says_so_at_once(batch, monkeypatch):
+    monkeypatch.setattr(concerns, "NOTABLE", 0.3)
+    with pytest.warns(PlanWarning, match="even split of the budget"):
+        plan = lrm.plan(batch, noise="gaussian", effort="quick")
+    assert "even split of the budget" in repr(plan)
+    assert any("importance" in sentence for sentence in plan.warnings)
+    assert "even split of the budget" in " ".join(to_text(plan_document(plan), 80).split())
+
+
+def test_statements_near_an_even_split_are_named(batch, monkeypatch):
+    monkeypatch.setattr(concerns, "NEAR", 0.01)
+    plan = lrm.plan(batch, noise="gaussian", effort="quick")
+    assert any("gains next to nothing" in sentence for sentence in plan.warnings)
+    assert "even split" not in repr(plan)
+
+
+def test_a_plan_is_compared_with_the_better_baseline(monkeypatch):
+    ranges = lrm.families.wrange(12, 16, seed=2)
+    plan = lrm.plan(ranges, noise="laplace", effort="quick")
+    name, ratio = concerns.best_baseline(plan)
+    others = {one: lrm.plan(ranges, one, noise="laplace").strategy_error for one in concerns.PLAIN}
+    assert name == min(others, key=others.get)
+    assert ratio == pytest.approx(plan.strategy_error / others[name], rel=1e-6)
+    monkeypatch.setattr(concerns, "NOTABLE", 0.1)
+    with pytest.warns(PlanWarning, match=f"{name} has less error"):
+        lrm.plan(ranges, noise="laplace", effort="quick")
+    assert not lrm.plan(lrm.families.identity(8), "noise-on-data").warnings
 
 
 @pytest.mark.parametrize("objective", ["balanced", "worst"])

@@ -12,7 +12,14 @@ from typing import Any
 
 import click
 
-from lrm.errors import LrmError, PrivacyWarning, SqlWarning, UsageError, note_charge
+from lrm.errors import (
+    LrmError,
+    PlanWarning,
+    PrivacyWarning,
+    SqlWarning,
+    UsageError,
+    note_charge,
+)
 
 PRIVATE_COMMANDS = frozenset({"release", "domain", "budget"})
 """Commands that open tables or databases: do not show the message of an unexpected exception."""
@@ -58,6 +65,7 @@ def end(reason: BaseException, arguments: Sequence[str]) -> int:
 def one_line_warnings() -> Iterator[None]:
     """Print a warning as one line on standard error, without a place in the code."""
     with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PlanWarning)  # what a plan prints says so
         default = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:

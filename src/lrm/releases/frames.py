@@ -14,7 +14,7 @@ from lrm.queries.maps.linear import Floats
 from lrm.queries.workload import EXPLICIT_QUERIES, Statement
 from lrm.queries.workload.display import Display
 from lrm.queries.workload.frames import AnswerFrame, Caveat, Codes, column_names
-from lrm.queries.workload.layout import layout_of
+from lrm.queries.workload.layout import layout_of, linear_answers
 
 if TYPE_CHECKING:  # a release makes its frames through this module
     from lrm.releases.core import Release
@@ -125,7 +125,18 @@ def with_numbers(
     for place, rank in rows.ranks.items():
         for kind in columns.keys() & {"answer", "processed"}:
             columns[kind][:, place] = rank
-    return replace(frame, numbers=columns, confidence=confidence)
+    counts = tuple(_count_places(release, frame))
+    return replace(frame, numbers=columns, confidence=confidence, counts=counts)
+
+
+def _count_places(release: Release, frame: AnswerFrame) -> Iterator[int]:
+    """The answers of a frame that are counts in all groups."""
+    kinds: dict[str, bool] = {}
+    for name, _, is_count in linear_answers(release.plan.workload, frame.statement):
+        kinds[name] = kinds.get(name, True) and is_count
+    for place, name in enumerate(frame.answers):
+        if kinds.get(name, not frame.statement.answers):
+            yield place
 
 
 def _at(rows: Callable[[int, int], Floats], positions: Codes, width: int = 1) -> Floats:

@@ -257,7 +257,7 @@ class StatementTable:
 
     def alike(self, place: int) -> str:
         """The largest half-width of an answer's intervals, where all are alike; else empty."""
-        bounded = np.isfinite(self.half_widths[:, place])
+        bounded = np.isfinite(self.half_widths[:, place] + self.numbers["answer"][:, place])
         known = self.half_widths[bounded, place]
         if not len(known) or len(known) < np.isfinite(self.numbers["answer"][:, place]).sum():
             return ""
@@ -268,13 +268,18 @@ class StatementTable:
 
     @property
     def relative(self) -> float:
-        """Half an interval relative to the answer, in the median; infinite where there is none."""
+        """Half an interval relative to the answer, in the median; infinite where there is none.
+
+        Counts are judged by the size that the statement states for them, if it states one, as they
+        are before a release.
+        """
+        expected, counts = self.statement.expected, list(self.frame.counts)
+        if expected is not None and counts:
+            widths = self.half_widths[:, counts]
+            squares = np.square(widths[np.isfinite(widths)])
+            return math.sqrt(float(squares.mean())) / expected if len(squares) else math.inf
         shown = slice(None, len(self.frame.answers))
-        answers = np.abs(self.numbers["answer"][:, shown])
-        halves = self.half_widths[:, shown]
-        expected, derived = self.statement.expected, self.statement.derived
-        if expected is not None and derived[0] == derived[1]:  # counts, of a size that was stated
-            answers = np.full_like(answers, expected)
+        answers, halves = np.abs(self.numbers["answer"][:, shown]), self.half_widths[:, shown]
         known = np.isfinite(answers) & (halves > 0)
         if not known.any():
             return math.inf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from lrm.planning.plan.tolerances import Met, Tolerance
 from lrm.privacy.amounts import spell_amount
 from lrm.privacy.budget import zcdp_of
 from lrm.views.blocks import Block, Facts, Prose, plain_table
-from lrm.views.statement_errors import StatementError, StatementErrors, part_title
+from lrm.views.statement_errors import StatementError, StatementErrors, part_title, stated
 
 if TYPE_CHECKING:
     from lrm.planning.plan.comparison import NoiseChoice  # it imports all searches
@@ -33,6 +34,7 @@ def noise_facts(choice: NoiseChoice, confidence: float) -> dict[str, Any]:
         "statements": [
             {"title": pure.part.title, "pure": pure.half, "gaussian": gaussian.half}
             for pure, gaussian in _pairs(choice, confidence)
+            if not math.isnan(pure.half)
         ],
     }
 
@@ -44,8 +46,8 @@ def noise_blocks(choice: NoiseChoice, confidence: float) -> list[Block]:
     rows = []
     for pure, gaussian in _pairs(choice, confidence):
         ratio = gaussian.half / pure.half if pure.half else 1.0
-        halves = f"±{number(pure.half)}", f"±{number(gaussian.half)}"
-        rows.append((pure.part.title, *halves, f"{ratio:.2f}"))
+        halves = stated(pure.half, "±"), stated(gaussian.half, "±")
+        rows.append((pure.part.title, *halves, "—" if math.isnan(ratio) else f"{ratio:.2f}"))
     typical = f"Gaussian noise has {choice.ratio:.2f} times the standard errors of {kind} noise"
     rho = spell_amount(zcdp_of(choice.delta).rho, "up")
     if choice.best is choice.pure:

@@ -58,11 +58,14 @@ def expected_facts(
 ) -> list[dict[str, Any]]:
     """The errors of derived answers, as values that JSON can hold.
 
-    Where no number of rows is expected, those of rates and quantiles are to be divided by it.
+    They are for ``expect`` rows, or for what the statement states (``-- expected: 500``). Where no
+    number of rows is expected, those of rates and quantiles are to be divided by it.
     """
     facts = []
-    for derived_answer in plan.workload.derived:
-        error = expected_error(derived_answer, plan.workload.queries, expected, confidence, expect)
+    batch = plan.workload
+    for derived_answer, stated in zip(batch.derived, batch.expected_rows, strict=True):
+        rows = stated if expect is None else expect
+        error = expected_error(derived_answer, batch.queries, expected, confidence, rows)
         facts.append(
             {
                 "query": derived_answer.label.query,
@@ -71,7 +74,7 @@ def expected_facts(
                 "half_width": error.half_width,
                 "of": "answer" if isinstance(derived_answer, Computed) else "rank",
                 "divided_by_rows": error.per_row_count,
-                "rows": expect,
+                "rows": rows,
                 "note": derived_answer.note or None,
             }
         )

@@ -64,7 +64,7 @@ def explanation_document(  # noqa: PLR0913 - what may be asked for
     met: Met | None = None,
 ) -> Document:
     """The errors of a plan: by statement, the largest query by query, and of derived answers."""
-    errors = StatementErrors(plan, plan.statement_ratios).at(expected, confidence)
+    errors = StatementErrors(plan, plan.statement_ratios).at(expected, confidence, expect)
     bounds = bound_lines(plan, expected) if bound else []
     lines = Facts((*error_lines(plan, expected), *kind_lines(errors), *bounds))
     sentence = usable_sentence(errors, expected.privacy)

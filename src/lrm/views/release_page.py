@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+
+import numpy as np
 
 from lrm.files.spelling import many
 from lrm.files.writing import write_text
@@ -32,13 +35,16 @@ from lrm.views.outputs.export import Export
 from lrm.views.plans import title
 from lrm.views.releases import cost_lines
 from lrm.views.shapes import statement_document
-from lrm.views.statement_errors import StatementErrors, error_table
+from lrm.views.statement_errors import StatementError, StatementErrors, error_table
 
 DERIVED = (
     "Rates, averages and quantiles are computed from noisy counts and sums. Their intervals follow "
     "from the joint law of that noise, cut to what is possible; where the noise may make up all of "
     "the denominator, one is all that is possible."
 )
+
+MOST_DERIVED = 10_000
+"""Rates and averages of a statement whose released errors are looked at for its summary."""
 
 OPEN, MOST_OPEN = 200, 1000
 """Answers of a statement that is not folded, and of all of them."""
@@ -114,9 +120,35 @@ def _errors(release: Release, confidence: float) -> Table | None:
     """The errors of the statements; None where there are too many answers."""
     if _is_large(release):
         return None
-    errors = StatementErrors(release.plan).at(release.accuracy, confidence)
+    errors = StatementErrors(release.plan).at(release.accuracy, confidence)[:MOST_LISTED]
+    released = [_released_error(release, error, confidence) for error in errors]
     title = "Tables, with the error of each"
-    return error_table(errors[:MOST_LISTED], confidence, title, public=True)
+    return error_table(released, confidence, title, public=True)
+
+
+def _released_error(release: Release, error: StatementError, confidence: float) -> StatementError:
+    """Of rates and averages, the errors that the released answers have, in the median."""
+    if error.part.kind != "derived" or error.part.count > MOST_DERIVED:
+        return error
+    batch = release.plan.workload
+    places = np.cumsum([0, *(answer.label.count for answer in batch.derived)])
+    places += len(batch.shown) - places[-1]
+    numbers = [
+        release.shown_numbers(int(places[k]), int(places[k + 1]), confidence)
+        for k in error.part.derived
+    ]
+    errors, low, high = (
+        np.concatenate([part[name] for part in numbers])
+        for name in ("standard_error", "low", "high")
+    )
+    known = errors[np.isfinite(errors)]
+    halves = ((high - low) / 2)[np.isfinite(high - low)]
+    return replace(
+        error,
+        typical=float(np.median(known)) if len(known) else math.nan,
+        largest=float(known.max()) if len(known) else math.nan,
+        half=float(np.median(halves)) if len(halves) else math.nan,
+    )
 
 
 def answers_beside(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from lrm.files.spelling import many, number
 from lrm.planning.accuracy import Accuracy
+from lrm.planning.derived import expected_error
 from lrm.planning.design.reconstruction import Reconstruction
 from lrm.planning.plan import Plan
 from lrm.privacy.budget import Privacy, PureDP, zcdp_of
@@ -63,6 +64,7 @@ class Part:
     name: str  # the answer, where the statement has answers of several kinds
     count: int
     rows: tuple[Rows, ...]  # the linear queries that they are, or that their numerators are
+    derived: tuple[int, ...] = ()  # the derived answers that they are
 
     @property
     def title(self) -> str:
@@ -91,8 +93,12 @@ def statement_parts(batch: Workload) -> list[Part]:
     for statement in batch.tables:
         counts, parts = _linear(batch, statement)
         size = sum(rows.stop - rows.start for rows in counts)
-        for derived in batch.derived[slice(*statement.derived)]:
+        numbers: dict[str, list[int]] = {}
+        for number_of, derived in enumerate(
+            batch.derived[slice(*statement.derived)], statement.derived[0]
+        ):
             scale, name = scale_of(derived), derived.label.query
+            numbers.setdefault(name, []).append(number_of)
             kind: Kind = "derived" if scale is None else "sum"
             known = parts.get(name, (kind, 0, []))
             ranges = [*known[2], *_ranges(derived, scale)]
@@ -105,8 +111,16 @@ def statement_parts(batch: Workload) -> list[Part]:
             )
         for name, (kind, count, ranges) in parts.items():
             part_rows = _distinct(ranges) if kind == "derived" else ranges
+            derived_numbers = tuple(numbers.get(name, ())) if kind == "derived" else ()
             part_list.append(
-                Part(statement, kind, name if several else "", count, tuple(part_rows))
+                Part(
+                    statement,
+                    kind,
+                    name if several else "",
+                    count,
+                    tuple(part_rows),
+                    derived_numbers,
+                )
             )
     return part_list
 
@@ -185,7 +199,11 @@ def _distinct(rows: Sequence[Rows]) -> list[Rows]:
 
 @dataclass(frozen=True)
 class StatementError:
-    """The errors of the answers of one kind of a statement at a guarantee."""
+    """The errors of the answers of one kind of a statement at a guarantee.
+
+    Those of rates and averages depend on the rows of a group. They are the largest that answers can
+    have with the rows that the statement states (``-- expected: 500``), and NaN without.
+    """
 
     part: Part
     typical: float  # root mean square of their standard errors
@@ -219,6 +237,7 @@ class StatementErrors:
         self.plan = plan
         self.parts = statement_parts(plan.workload)
         self._ratios: dict[float, Floats] = {}
+        self._derived: dict[tuple[tuple[int, ...], float, float], tuple[float, float]] = {}
         self._even: dict[int, float] = {}
         if ratios is not None:
             pairs = zip(plan.workload.statements, ratios.tolist(), strict=True)
@@ -253,18 +272,60 @@ class StatementErrors:
         return np.array(typical), np.array(largest), places, np.array(near_norms)
 
     def largest(self, accuracy: Accuracy) -> Floats:
-        """The largest standard error of each part."""
-        return self._norms(accuracy)[1] * accuracy.deviation
+        """The largest standard error of each part; NaN where it is not known."""
+        largest = self._norms(accuracy)[1] * accuracy.deviation
+        for place, part in enumerate(self.parts):
+            if part.kind == "derived":
+                largest[place] = self._derived_errors(part, accuracy, 0.95)[0]
+        return largest
 
-    def at(self, accuracy: Accuracy, confidence: float = 0.95) -> list[StatementError]:
-        """The errors at the guarantee of ``accuracy``."""
+    def _derived_errors(
+        self, part: Part, accuracy: Accuracy, confidence: float, expect: float | None = None
+    ) -> tuple[float, float]:
+        """Standard error and half-width of rates and averages with the rows that are expected.
+
+        They follow from those at another amount where the noise is as good as continuous.
+        """
+        rows, batch = part.statement.expected if expect is None else expect, self.plan.workload
+        if rows is None:
+            return math.nan, math.nan
+        key = part.derived, confidence, rows
+        if key not in self._derived or not accuracy.law.smooth:
+            errors = [
+                expected_error(batch.derived[k], batch.queries, accuracy, confidence, rows)
+                for k in part.derived
+                if isinstance(batch.derived[k], Computed)
+            ]
+            error = max((e.standard_error or math.nan for e in errors), default=math.nan)
+            half = max((e.half_width for e in errors), default=math.nan)
+            known = math.isfinite(error) and math.isfinite(half) and len(errors) > 0
+            pair = (error, half) if known else (math.nan, math.nan)
+            scale = accuracy.deviation or 1.0
+            self._derived[key] = pair[0] / scale, pair[1] / scale
+        error, half = self._derived[key]
+        return error * accuracy.deviation, half * accuracy.deviation
+
+    def at(
+        self, accuracy: Accuracy, confidence: float = 0.95, expect: float | None = None
+    ) -> list[StatementError]:
+        """The errors at the guarantee of ``accuracy``.
+
+        Those of rates and averages are for ``expect`` rows in a group, or for what their statement
+        states.
+        """
         if not self.parts:
             return []
         typical, largest, places, near_norms = self._norms(accuracy)
         wider = np.divide(typical, near_norms, out=np.zeros(len(near_norms)), where=near_norms > 0)
         wider[np.isclose(wider, 1.0, rtol=1e-9)] = 1.0
         halves = self.half_widths(accuracy, confidence, places) * wider
-        columns = (typical * accuracy.deviation, largest * accuracy.deviation, halves)
+        typical, largest = typical * accuracy.deviation, largest * accuracy.deviation
+        for place, part in enumerate(self.parts):
+            if part.kind == "derived":
+                error, half = self._derived_errors(part, accuracy, confidence, expect)
+                typical[place] = largest[place] = error
+                halves[place] = half
+        columns = (typical, largest, halves)
         rows = zip(self.parts, *(column.tolist() for column in columns), strict=True)
         return [
             StatementError(part, typical, most, half, self._even.get(id(part.statement)))
@@ -298,15 +359,24 @@ def statement_facts(errors: Sequence[StatementError]) -> list[dict[str, Any]]:
             "kind": error.part.kind,
             "answers": error.part.count,
             "expected": error.part.statement.expected,
-            "standard_error": error.typical,
-            "largest_standard_error": error.largest,
-            "half_width": error.half,
+            "standard_error": _known(error.typical),
+            "largest_standard_error": _known(error.largest),
+            "half_width": _known(error.half),
             "relative_half_width": error.relative,
             "verdict": error.verdict or None,
             "of_even_split": error.ratio,
         }
         for error in errors
     ]
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def stated(value: float, sign: str = "") -> str:
+    """An error as text; a dash where it depends on the table, and nothing is expected of that."""
+    return "—" if math.isnan(value) else f"{sign}{number(value)}"
 
 
 def error_table(
@@ -335,8 +405,8 @@ def error_table(
         row = [
             Cell(error.part.title),
             Cell(f"{error.part.count:,}"),
-            Cell(number(error.typical)),
-            Cell(f"±{number(error.half)}", bar=bar),
+            Cell(stated(error.typical)),
+            Cell(stated(error.half, "±"), bar=bar),
         ]
         if balanced:
             shown = "" if error.ratio is None else f"{error.ratio:.2f}"
@@ -348,8 +418,14 @@ def error_table(
     notes = []
     if balanced:
         notes.append("Of even split: the error as a share of that with the budget split evenly.")
-    if any(error.part.kind == "derived" for error in errors):
-        notes.append("Rates and averages: the errors of their numerators, before the division.")
+    derived = [error for error in errors if error.part.kind == "derived"]
+    if not public and any(math.isnan(error.half) for error in derived):
+        notes.append(
+            "— depends on the rows of a group: `-- expected: 500` before a statement states them, "
+            "and `lrm rehearse` shows errors on synthetic rows."
+        )
+    if not public and not all(math.isnan(error.half) for error in derived):
+        notes.append("Rates and averages: the largest errors with the expected rows of a group.")
     return Table(title, tuple(headings), tuple(rows), " ".join(notes))
 
 

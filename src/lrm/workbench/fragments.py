@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -113,7 +114,7 @@ def _row(  # noqa: PLR0913 - what a row is made of
 ) -> list[Cell]:
     note = f"line {statement.line}"
     if error is not None and error.part.kind == "derived":
-        note += "; errors of what it is computed from"
+        note += "; with the expected rows of a group"
     share = relative(statement, error)
     judged = Cell("") if share is None else Cell(percent(share), verdict(share), value=share)
     bar = None
@@ -137,13 +138,13 @@ def _row(  # noqa: PLR0913 - what a row is made of
 def _number(
     value: float | None, sign: str = "", bar: tuple[float, float, float, float] | None = None
 ) -> Cell:
-    if value is None:
+    if value is None or math.isnan(value):
         return Cell(UNKNOWN, bar=bar)
     return Cell(f"{sign}{number(value)}", bar=bar, value=value)
 
 
 def _other(error: StatementError | None, other: StatementError | None) -> Cell:
-    if error is None or other is None or not error.half:
+    if error is None or other is None or not error.half or math.isnan(error.half):
         return Cell(UNKNOWN)
     return replace(_number(other.half, "±"), note=f"{other.half / error.half:.3g}×")
 

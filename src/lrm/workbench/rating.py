@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from dataclasses import asdict
 from fractions import Fraction
@@ -47,6 +48,11 @@ class Rated:
 
         with self._lock:
             place = names.index(statement) if statement in names else None
+            if place is not None and math.isnan(error_at(Fraction(1))):
+                raise BudgetError(
+                    "the errors of rates and averages depend on the rows of a group; state them "
+                    "with `-- expected: 500` before the statement"
+                )
             if place is None or not error_at(Fraction(1)):
                 raise BudgetError("the answers of this statement have no error at any amount")
             return promise(amount_for_error(error_at, target))

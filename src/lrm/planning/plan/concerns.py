@@ -12,7 +12,19 @@ if TYPE_CHECKING:  # a plan has its warnings through this module
     from lrm.planning.plan.core import Plan
 
 NOTABLE = 1.005
-"""Ratio to the even split from which on a statement is named."""
+"""Ratio to an even split, or to a baseline, from which on errors are larger than that."""
+
+NEAR = 0.98
+"""Ratio to an even split, or to a baseline, from which on planning has gained next to nothing."""
+
+PROVEN = 1.001
+"""Ratio to the lower bound up to which an error is as good as proven to be the least."""
+
+MOST_WEIGHTS = 1 << 22
+"""Weights of a batch whose error with plain noise is computed."""
+
+PLAIN = ("noise-on-data", "noise-on-results")
+"""The baselines that the error of a plan is compared with."""
 
 MOST_NAMED = 3
 """Statements that have a warning each; of more, the first are named in one."""
@@ -21,9 +33,76 @@ MOST_NAMED = 3
 def plan_concerns(plan: Plan) -> tuple[str, ...]:
     """Name attributes that drop rows although no query distinguishes their values, and statements.
 
-    Those statements are named that an even split of the budget would serve better.
+    Those statements are named that an even split of the budget would serve better, or as well; and
+    a baseline that is as good as the plan.
     """
-    return (*_dropping(plan), *_uneven(plan))
+    return (*_dropping(plan), *larger_errors(plan), *_near(plan))
+
+
+def larger_errors(plan: Plan) -> tuple[str, ...]:
+    """In which statements an even split is better, and which baseline is; what would help."""
+    sentences = _uneven(plan)
+    baseline = best_baseline(plan)
+    if baseline is not None and baseline[1] > NOTABLE:
+        name, ratio = baseline
+        sentences.append(
+            f"{name} has less error: this plan has {ratio:.2f} times its squared error; plan with "
+            f"mechanism {name!r}, with more effort, or without a time limit"
+        )
+    return tuple(sentences)
+
+
+def best_baseline(plan: Plan) -> tuple[str, float] | None:
+    """The better of two baselines, and the total squared error of a plan relative to its.
+
+    None where errors are not added up with one weight, where both are too much work, and for a
+    baseline itself.
+    """
+    batch = plan.workload
+    if plan.objective != "total" or plan.mechanism in PLAIN or batch.importance is not None:
+        return None
+    if batch.queries.entry_count > MOST_WEIGHTS or plan.noise == "gaussian" or not plan.exact:
+        return None
+    sums = batch.queries.column_absolute_sums()
+    errors = [batch.queries.squared_norm(), batch.shape[0] * float(sums.max(initial=0.0)) ** 2]
+    best = min(range(2), key=errors.__getitem__)
+    return (PLAIN[best], plan.strategy_error / errors[best]) if errors[best] else None
+
+
+def _near(plan: Plan) -> tuple[str, ...]:
+    """What planning gains next to nothing for: some statements, or the whole batch."""
+    baseline = best_baseline(plan)
+    if baseline is not None and NEAR <= baseline[1] <= NOTABLE:
+        if plan.strategy_error <= PROVEN * plan.least_total:
+            return ()  # no strategy has less
+        sentence = (
+            f"planning gains next to nothing for this batch: {baseline[0]} has the same error; "
+            "more effort may help, and so do queries that share rows"
+        )
+        return (sentence,)
+    near = [(ratio, name) for ratio, name in _ratios(plan) if ratio >= NEAR]
+    if not near or max(near)[0] > NOTABLE:  # larger ones are named, with the same advice
+        return ()
+    near.sort(key=lambda pair: -pair[0])
+    named = ", ".join(f"{name!r} ({ratio:.2f})" for ratio, name in near[:MOST_NAMED])
+    more = "" if len(near) <= MOST_NAMED else f" and {len(near) - MOST_NAMED:,} more"
+    sentence = (
+        f"planning gains next to nothing for {named}{more}, beside an even split of the budget; "
+        "`-- importance: 4` before a statement lowers its error, and a batch of fewer statements "
+        "those of all"
+    )
+    return (sentence,)
+
+
+def _ratios(plan: Plan) -> list[tuple[float, str]]:
+    """The errors of statements relative to an even split, where they are known."""
+    ratios = None if plan.even_split is None else plan.statement_ratios
+    if ratios is None:
+        return []
+    return [
+        (ratio, statement.name)
+        for ratio, statement in zip(ratios.tolist(), plan.workload.statements, strict=True)
+    ]
 
 
 def _dropping(plan: Plan) -> tuple[str, ...]:
@@ -47,11 +126,8 @@ def _dropping(plan: Plan) -> tuple[str, ...]:
 
 def _uneven(plan: Plan) -> list[str]:
     """Statements that an even split of the budget would serve better, and what would help."""
-    ratios = None if plan.even_split is None else plan.statement_ratios
-    if ratios is None:
-        return []
-    pairs = zip(ratios.tolist(), plan.workload.statements, strict=True)
-    above = [(ratio, statement.name) for ratio, statement in pairs if ratio > NOTABLE]
+    ratios = _ratios(plan)
+    above = [(ratio, name) for ratio, name in ratios if ratio > NOTABLE]
     if len(above) > MOST_NAMED:
         above.sort(key=lambda pair: -pair[0])
         named = ", ".join(f"{name!r} {ratio:.2f} times" for ratio, name in above[:MOST_NAMED])

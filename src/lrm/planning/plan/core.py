@@ -22,7 +22,7 @@ from lrm.planning.accuracy import Accuracy, amount_for_error, privacy_of
 from lrm.planning.derived import expected_error
 from lrm.planning.design.measured import Measured
 from lrm.planning.design.reconstruction import EXACTNESS, Reconstruction
-from lrm.planning.plan.concerns import plan_concerns
+from lrm.planning.plan.concerns import larger_errors, plan_concerns
 from lrm.planning.plan.goals import Goals, Objective, accuracy_of, column_errors, weighted_error
 from lrm.planning.plan.saving import plan_bytes, save_plan
 from lrm.planning.plan.tolerances import Met, least_amount
@@ -434,7 +434,11 @@ class Plan:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings for the author: attributes that drop rows although no query needs them."""
+        """Warnings for the author: attributes that drop rows although no query needs them.
+
+        Also statements that an even split of the budget would serve as well, and a baseline that is
+        as good as the plan, with what would help.
+        """
         return plan_concerns(self)
 
     @cached_property
@@ -507,4 +511,5 @@ class Plan:
         if self.noise == "gaussian":
             measured, error = f"{measured} with Gaussian noise", f"{self.strategy_error / 2:,.6g}/ρ"
         name = f"Plan {self.digest[:12]}"
-        return f"<{name}: {batch_words} by {self.mechanism}, {measured}, error {error}>"
+        concerns = "; ".join(["", *larger_errors(self)])
+        return f"<{name}: {batch_words} by {self.mechanism}, {measured}, error {error}{concerns}>"

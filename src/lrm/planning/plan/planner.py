@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -18,11 +19,13 @@ from lrm.errors import (
     BudgetError,
     ConvergenceError,
     CountsError,
+    PlanWarning,
     UsageError,
     WorkloadError,
 )
 from lrm.planning.design.measured import Measured
 from lrm.planning.design.reconstruction import Reconstruction
+from lrm.planning.plan.concerns import larger_errors
 from lrm.planning.plan.core import Plan
 from lrm.planning.plan.even_split import even_split
 from lrm.planning.plan.goals import OBJECTIVES, Goals, Objective, weighted_error
@@ -188,6 +191,10 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
                 made = _plain(name, problem, made, search, max_records, goals) or made
     if interruption.received:
         raise PlanInterrupted(made)
+    # Importances are a choice of the author: some statements have larger errors for others.
+    chosen = mechanism != "best" or batch.importance is not None
+    for sentence in () if chosen else larger_errors(made):
+        warnings.warn(sentence, PlanWarning, stacklevel=2)
     return made
 
 

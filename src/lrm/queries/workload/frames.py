@@ -81,6 +81,8 @@ class AnswerFrame:
         The guarantee, in words.
     simulated
         True where nothing is guaranteed.
+    counts
+        The places of the answers that are counts, whose usual size a statement may state.
     """
 
     statement: Statement
@@ -94,6 +96,7 @@ class AnswerFrame:
     caveats: tuple[Caveat, ...] = ()
     stated: Mapping[str, str] = field(default_factory=dict)
     simulated: bool = False
+    counts: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.codes)
