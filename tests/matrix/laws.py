@@ -25,6 +25,9 @@ NO_WORSE = 1.001
 LOOKED_AT = 4
 """Statements whose intervals are looked at at every amount; at the usual one those of all are."""
 
+ROUNDED = 1 + 1e-5
+"""The largest ratio of a half-width to its tolerance, as amounts are stated to six digits."""
+
 WRITTEN_OUT = 1 << 18
 """Weights up to which combinations of queries are asked for as a matrix."""
 
@@ -111,6 +114,13 @@ def bounds_are_below_errors(walk: Walk) -> None:
     assert walk.plan.lower_bound(**walk.amount) <= error * nearly
 
 
+def tolerances_are_met(walk: Walk) -> None:
+    """At the amount that a plan for tolerances states, every answer is within its own."""
+    if walk.case.objective == "meet":
+        largest = max(walk.loaded_plan.meets().ratios)
+        assert largest <= ROUNDED, f"a half-width is {largest:.6f} of its tolerance"
+
+
 def answers_without_noise_are_those_of_duckdb(walk: Walk) -> None:
     """At a large amount each answer is what DuckDB has on the same rows."""
     release = walk.releases[LARGE]
@@ -149,6 +159,7 @@ LAWS = (
     intervals_are_finite_and_ordered,
     no_statement_is_worse_than_an_even_split,
     bounds_are_below_errors,
+    tolerances_are_met,
     answers_without_noise_are_those_of_duckdb,
     further_queries_are_answered,
 )
