@@ -24,7 +24,7 @@ USUAL, LARGE = "1", AMOUNTS[-1]
 OUTPUTS = ("tables", "answers.csv", "answers.parquet", "answers.xlsx", "answers.json", "answers.md")
 """Files, and a folder of files, that every release is written to; the page is a report."""
 
-DEFAULT_CALL = 3
+DEFAULT_CALL = 1
 """Statements up to which a batch is planned as by default; larger ones are searched quickly."""
 
 
