@@ -29,18 +29,14 @@ _CLASSES: dict[str, Callable[..., Attribute]] = {
 }
 
 
-def _numbers(node: Node) -> list[float]:
-    return [item.number() for item in node.items()]
-
-
 def _spellings(node: Node) -> dict[str, list[str]]:
     return {value: [item.text() for item in texts.items()] for value, texts in node.pairs()}
 
 
 _READERS: dict[str, Callable[[Node], Any]] = {
-    "values": lambda node: [item.scalar() for item in node.items()],
+    "values": Node.scalars,
     "spellings": _spellings,
-    **dict.fromkeys(("edges", "representatives", "knots"), _numbers),
+    **dict.fromkeys(("edges", "representatives", "knots"), Node.numbers),
     **dict.fromkeys(("low", "high", "width"), Node.integer),
     **dict.fromkeys(("start", "end", "by"), Node.text),
     **dict.fromkeys(("null", "nan", "outside"), Node.scalar),
@@ -58,9 +54,7 @@ def read_lookup(node: Node, attributes: list[Attribute], folder: pathlib.Path | 
         if "csv" not in entries:
             inline = node.fields({"name", "key", "columns", "rows"}, {"key_column"})
             columns = [item.text() for item in inline["columns"].items()]
-            rows = [
-                [candidate.scalar() for candidate in row.items()] for row in inline["rows"].items()
-            ]
+            rows = [row.scalars() for row in inline["rows"].items()]
             return Lookup(name, key, columns, rows, key_column)
         node.fields({"name", "key", "csv"}, {"key_column"})
         attribute = next((candidate for candidate in attributes if candidate.name == key), None)

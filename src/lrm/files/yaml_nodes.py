@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,7 +19,7 @@ from lrm.privacy.amounts import spell
 
 if TYPE_CHECKING:
     import pathlib
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 LONGEST = 1 << 23
 """Most characters of a YAML text (8 million): each value becomes an object of about 1 kB."""
@@ -27,6 +27,7 @@ LONGEST = 1 << 23
 DEEPEST = 32
 """Most levels of lists and fields."""
 
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
 _TODO = "!todo"
 _TEXT = "tag:yaml.org,2002:str"
 _RESOLVERS: tuple[tuple[str, str, str], ...] = (
@@ -62,29 +63,46 @@ def _resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
 
 @cache
 def _loader() -> Any:
-    members = {"yaml_implicit_resolvers": _resolvers(), "get_event": _checked_event, "depth": 0}
-    loader = type("Loader", (_yaml().SafeLoader,), members)
-    loader.add_constructor("tag:yaml.org,2002:float", _float)  # type: ignore[attr-defined]
-    return loader
-
-
-def _checked_event(loader: Any) -> Any:
-    """The next event of a text, which is read once: a domain may have 300,000 values."""
+    """PyYAML's loader in C, which takes a tenth of the time; in Python where C is not built in."""
     yaml = _yaml()
-    event = yaml.SafeLoader.get_event(loader)
-    loader.depth += isinstance(event, yaml.CollectionStartEvent)
-    loader.depth -= isinstance(event, yaml.CollectionEndEvent)
-    problem = None
-    if isinstance(event, yaml.AliasEvent):
-        problem = "aliases (*name) are not supported; write the value out"
-    elif loader.depth > DEEPEST:  # PyYAML's time grows with the square of it
+    parent = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    methods = {"descend_resolver": _descend, "ascend_resolver": _ascend, "depth": 0}
+    return type("Loader", (parent,), {"yaml_implicit_resolvers": _resolvers(), **methods})
+
+
+def _descend(loader: Any, parent: Any, _: Any) -> None:
+    """Count the levels; PyYAML calls this before it reads a node below ``parent``."""
+    loader.depth += 1
+    if loader.depth > DEEPEST + 1:  # the time grows with the square of it
         problem = "nested too deeply"
-    if problem is not None:
-        raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
-    return event
+        raise _yaml().MarkedYAMLError(problem=problem, problem_mark=parent.start_mark)
 
 
-def _float(_: Any, node: Any) -> float:
+def _ascend(loader: Any) -> None:
+    loader.depth -= 1
+
+
+def _refuse_aliases(text: str) -> None:
+    yaml = _yaml()
+    for event in yaml.parse(text, _loader()):
+        if isinstance(event, yaml.AliasEvent):
+            problem = "aliases (*name) are not supported; write the value out"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+
+
+@cache
+def _scalar_readers() -> dict[str, Callable[[Any], Any]]:
+    """How values that are not text are made of their nodes, by tag."""
+    constructor = _yaml().constructor.SafeConstructor()
+    return {
+        "tag:yaml.org,2002:bool": constructor.construct_yaml_bool,
+        "tag:yaml.org,2002:null": constructor.construct_yaml_null,
+        "tag:yaml.org,2002:int": constructor.construct_yaml_int,
+        "tag:yaml.org,2002:float": _float,
+    }
+
+
+def _float(node: Any) -> float:
     text = node.value.lower()
     return float(text.replace(".inf", "inf").replace(".nan", "nan"))
 
@@ -129,7 +147,11 @@ def parse(text: str, source: str, error: type[UsageError]) -> Node:
         raise error(f"{source} has more than {LONGEST:,} characters")
     yaml = _yaml()
     try:
+        if "*" in text:
+            _refuse_aliases(text)
         tree = yaml.compose(text, _loader())
+    except UnicodeEncodeError:
+        raise error(f"{source} is not text: half of a surrogate pair cannot be stored") from None
     except yaml.YAMLError as problem:
         mark = getattr(problem, "problem_mark", None)
         number = None if mark is None else mark.line + 1
@@ -230,27 +252,39 @@ class Node:
 
     def items(self) -> list[Node]:
         """Return the entries of a list."""
+        return [Node(item, self.source, self.error, self.where) for item in self._entries()]
+
+    def _entries(self) -> list[Any]:
         if not isinstance(self.tree, _yaml().SequenceNode):
             self.fail(f"expected a list, not {self._kind()}")
-        return [Node(item, self.source, self.error, self.where) for item in self.tree.value]
+        entries: list[Any] = self.tree.value
+        return entries
 
     def scalar(self) -> Any:
         """Return text, a number, a truth or None."""
-        if not isinstance(self.tree, _yaml().ScalarNode):
-            self.fail(f"expected one value, not {self._kind()}")
-        if self.tree.tag == _TODO:
-            self.fail("is not filled in yet (TODO)")
-        if any("\ud800" <= letter <= "\udfff" for letter in self.tree.value):
-            self.fail(f"{self.tree.value!r} is not text: half of a surrogate pair cannot be stored")
-        if self.tree.tag == _TEXT:  # most are, and a loader takes 20 µs
-            return self.tree.value
-        loader = _loader()("")
+        return self._scalar(self.tree)
+
+    def scalars(self) -> list[Any]:
+        """Return the entries of a list of values; one may have 300,000."""
+        return [self._scalar(tree) for tree in self._entries()]
+
+    def _scalar(self, tree: Any) -> Any:
+        if not isinstance(tree, _yaml().ScalarNode):
+            entry = replace(self, tree=tree)
+            entry.fail(f"expected one value, not {entry._kind()}")  # noqa: SLF001 - of this class
+        tag, text = tree.tag, tree.value
+        if tag == _TODO:
+            replace(self, tree=tree).fail("is not filled in yet (TODO)")
+        if not text.isascii() and _HALF_PAIR.search(text):
+            replace(self, tree=tree).fail(
+                f"{text!r} is not text: half of a surrogate pair cannot be stored"
+            )
+        if tag == _TEXT:
+            return text
         try:
-            return loader.construct_object(self.tree)
-        except (_yaml().YAMLError, ValueError):
-            self.fail(f"expected a plain value, not {spell(self.tree.value)}")
-        finally:
-            loader.dispose()
+            return _scalar_readers()[tag](tree)
+        except (_yaml().YAMLError, ValueError, KeyError):
+            replace(self, tree=tree).fail(f"expected a plain value, not {spell(text)}")
 
     def text(self) -> str:
         """Return a text."""
@@ -275,11 +309,18 @@ class Node:
 
     def number(self) -> float:
         """Return a number."""
-        value = self.scalar()
+        return self._number(self.tree)
+
+    def numbers(self) -> list[float]:
+        """Return the entries of a list of numbers."""
+        return [self._number(tree) for tree in self._entries()]
+
+    def _number(self, tree: Any) -> float:
+        value = self._scalar(tree)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            self.fail(f"expected a number, not {spell(value)}")
-        if abs(value) > sys.float_info.max and isinstance(value, int):
-            self.fail(f"expected a number of 64 bits, not {spell(value)}")
+            replace(self, tree=tree).fail(f"expected a number, not {spell(value)}")
+        if isinstance(value, int) and abs(value) > sys.float_info.max:
+            replace(self, tree=tree).fail(f"expected a number of 64 bits, not {spell(value)}")
         return value
 
     def is_mapping(self) -> bool:
@@ -298,8 +339,10 @@ class Node:
             for key, value in self.tree.value:
                 yield from self.at(label).below(value, f"field {key.value!r}").unfilled()
         elif isinstance(self.tree, _yaml().SequenceNode):
-            for item in self.items():
-                yield from item.unfilled()
+            scalar = _yaml().ScalarNode
+            for item in self.tree.value:
+                if item.tag == _TODO or not isinstance(item, scalar):
+                    yield from replace(self, tree=item).unfilled()
         elif self.tree.tag == _TODO:
             yield self
 
