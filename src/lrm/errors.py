@@ -245,5 +245,9 @@ class PlanWarning(UserWarning):
     """A plan has larger errors than a simpler one would have."""
 
 
+class WorkloadWarning(UserWarning):
+    """A file was read as a matrix of queries, but looks like a table of records."""
+
+
 class SqlWarning(UserWarning):
     """A statement was compiled, but probably does not mean what was meant."""

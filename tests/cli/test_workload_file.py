@@ -158,6 +158,7 @@ def test_a_file_with_a_familys_name_wins(in_folder):
     assert read_workload("prefix:3.csv").shape == (1, 2)
 
 
+@pytest.mark.filterwarnings("ignore::lrm.errors.WorkloadWarning")
 @given(
     arrays(float, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=st.floats(-9e9, 9e9))
 )

@@ -18,6 +18,7 @@ from lrm.errors import (
     PrivacyWarning,
     SqlWarning,
     UsageError,
+    WorkloadWarning,
     note_charge,
 )
 
@@ -69,7 +70,7 @@ def one_line_warnings() -> Iterator[None]:
         default = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-            if issubclass(category, (PrivacyWarning, SqlWarning)):
+            if issubclass(category, (PrivacyWarning, SqlWarning, WorkloadWarning)):
                 from lrm.files.spelling import visible
 
                 click.echo(visible(f"lrm: warning: {message}"), err=True)

@@ -44,12 +44,14 @@ from lrm.queries.builders import (
     where,
     with_importance,
 )
+from lrm.queries.maps.matrices import DenseMap
 from lrm.queries.remarks import tolerance
 from lrm.queries.sql import sql
 from lrm.queries.workload import Computed, TakenLabels, Workload, check_listable
 from lrm.queries.workload.csv_text import parse_csv
 from lrm.queries.workload.families import stack
 from lrm.queries.workload.file import read_workload
+from lrm.queries.workload.suspicion import warn_of_records
 
 if TYPE_CHECKING:
     from lrm.domain.people import Declared
@@ -111,6 +113,8 @@ def as_batch(queries: Any, domain: Declared | None = None) -> Workload:
         return sql(queries, domain)
     domain = _single(domain, "a matrix of queries")
     batch = queries if isinstance(queries, Workload) else Workload(queries)
+    if hasattr(queries, "columns") and isinstance(batch.queries, DenseMap):
+        warn_of_records(batch.queries.dense(), "the frame")
     if domain is None or batch.domain == domain:
         return batch
     if batch.domain is not None:

@@ -18,6 +18,7 @@ from lrm.files.reading import TEXT_LIMIT, read_bytes
 from lrm.queries.maps.linear import Floats
 from lrm.queries.workload.core import Workload
 from lrm.queries.workload.labels import repeated_name
+from lrm.queries.workload.suspicion import warn_of_records
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,11 @@ def parse_csv(text: str, source: str) -> Workload:
             "query needs a name of its own"
         )
     try:
-        return Workload(matrix, names=names)
+        workload = Workload(matrix, names=names)
     except WorkloadError as reason:
         raise WorkloadError(f"{source}: {reason}") from None
+    warn_of_records(matrix, source, header=header)
+    return workload
 
 
 def _lines(text: str, source: str) -> list[_Line]:

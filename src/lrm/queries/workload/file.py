@@ -17,10 +17,11 @@ from lrm.files.parquet import parse_parquet
 from lrm.files.reading import opening, read_bytes
 from lrm.files.zips import unpack_zip
 from lrm.privacy.amounts import spell
-from lrm.queries.maps.matrices import check_compressed, check_coordinates
+from lrm.queries.maps.matrices import DenseMap, check_compressed, check_coordinates
 from lrm.queries.workload.core import Workload
 from lrm.queries.workload.csv_text import read_csv
 from lrm.queries.workload.specs import FAMILY_EXAMPLES, family_named, family_workload
+from lrm.queries.workload.suspicion import warn_of_records
 
 _MOST_SIDE = 1 << 40
 
@@ -81,13 +82,16 @@ def _blaming(path: Path, make: Callable[[bytes], Workload]) -> Workload:
     """Say of every error which file it is about."""
     data = read_bytes(path, "workload file")
     try:
-        return make(data)
+        workload = make(data)
     except WorkloadError as reason:
         raise WorkloadError(f"{path}: {reason}") from None
     except FileFormatError as reason:
         raise FileFormatError(
             f"{path} is damaged: {reason}; write it again (pickled objects are never read)"
         ) from None
+    if isinstance(workload.queries, DenseMap):
+        warn_of_records(workload.queries.dense(), str(path))
+    return workload
 
 
 def _from_table(table: Any) -> Workload:
