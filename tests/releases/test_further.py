@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import lrm
 from lrm.errors import UnsupportedQuery, WorkloadError
@@ -40,3 +42,35 @@ def test_another_domain_is_refused():
     release = lrm.release(lrm.plan(np.eye(3), "noise-on-data"), [1, 2, 3], 1)
     with pytest.raises(WorkloadError, match="another domain"):
         answer_further(release, np.eye(4))
+
+
+@pytest.mark.parametrize("mechanism", ["best", "noise-on-results", "noise-on-data"])
+@settings(max_examples=12, deadline=None)
+@given(seed=st.integers(0, 2**31), exponent=st.integers(-12, 0))
+def test_combinations_of_planned_queries_are_answered_even_if_they_almost_cancel(
+    mechanism, seed, exponent
+):
+    """A difference of queries has the rounding of the queries, not of the difference."""
+    rng = np.random.default_rng(seed)
+    basis = rng.normal(size=(2, 5)).round(2) + rng.choice([0.0, 1.0], (2, 5))
+    batch = np.vstack([basis, 0.1 * basis[0] + 0.2 * basis[1], basis[0] - 3 * basis[1]])
+    options = {"effort": "quick"} if mechanism == "best" else {}
+    release = lrm.release(lrm.plan(batch, mechanism, **options), np.arange(5), 1)
+    weights = np.vstack(
+        [
+            rng.normal(size=4),
+            rng.integers(-3, 4, 4),
+            [0.1 + 10.0**exponent, 0.2, -1, 0],
+            [1, -3 + 10.0**exponent, 0, -1],
+        ]
+    )
+    for combination in weights:
+        query = sum(weight * row for weight, row in zip(combination, batch, strict=True))
+        assert release.query(query[None]).answers.shape == (1,)
+
+
+def test_a_small_query_that_was_not_measured_is_refused():
+    release = lrm.release(lrm.plan([[1, 1, 0, 2]], "noise-on-results"), [1, 2, 3, 4], 1)
+    for size in (1.0, 1e-6, 1e-12):
+        with pytest.raises(UnsupportedQuery):
+            answer_further(release, [[size, 0, 0, 0]])

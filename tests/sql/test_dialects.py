@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import warnings
+
 import duckdb
 import numpy as np
 import pytest
@@ -248,3 +251,70 @@ def test_a_numeric_of_postgres_keeps_all_digits():
     assert "round" not in steps("postgres", "numeric")
     assert steps("postgres", "numeric(9, 2)")[-2:] == (2.0, "round")
     assert steps("duckdb", "numeric")[-2:] == (3.0, "round")
+
+
+def warned(expression, form="SELECT {} AS g, COUNT(*) AS n FROM visits GROUP BY 1", before=""):
+    """The dialects that a warning says read a statement differently; none without a warning."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        sql(before + form.format(expression), DOMAIN)
+    texts = [str(one.message) for one in caught if issubclass(one.category, SqlWarning)]
+    assert len(texts) <= 1
+    return re.search("does, and (.*) would give", texts[0])[1].split(", ") if texts else []
+
+
+@pytest.mark.parametrize(
+    ("expression", "dialects"),
+    [
+        ("age / 10", ["postgres", "redshift", "tsql"]),
+        ("CAST(age / 10 AS INT)", ["postgres", "redshift", "tsql"]),
+        ("CASE WHEN age / 2 > 10 THEN 'old' ELSE 'young' END", ["postgres", "redshift", "tsql"]),
+        ("DAYOFWEEK(day)", ["bigquery", "mysql", "spark", "tsql"]),
+        ("EXTRACT(DOW FROM day)", ["bigquery", "mysql", "spark", "tsql"]),
+        ("WEEKDAY(day)", ["mysql", "spark"]),
+        ("MONTHNAME(day)", ["snowflake"]),
+        ("DAYNAME(day)", ["snowflake"]),
+    ],
+)
+def test_what_other_dialects_read_differently_is_noticed_without_a_declaration(
+    expression, dialects
+):
+    """It was answered as DuckDB does, without a word."""
+    assert warned(expression) == dialects
+    found = sql(GROUPED.format("duckdb", expression), DOMAIN)
+    for dialect in (*dialects, "duckdb"):
+        assert warned(expression, before=f"-- dialect: {dialect}\n") == []
+    for dialect in dialects:
+        assert sql(GROUPED.format(dialect, expression), DOMAIN).digest != found.digest
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "age // 10",
+        "age / 10.0",
+        "FLOOR(age / 10)",
+        "(age - age % 10) / 10",
+        "CASE WHEN age / 2 >= 10 THEN 'old' ELSE 'young' END",
+        "ISODOW(day)",
+        "CASE WHEN DAYNAME(day) LIKE 'S%' THEN 'weekend' END",
+        "DATE_TRUNC('month', day)",
+        "QUARTER(day)",
+        "STRFTIME(day, '%B')",
+    ],
+)
+def test_what_all_dialects_read_alike_is_not_noticed(expression):
+    assert warned(expression) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT SUM(age) / COUNT(*) AS mean FROM visits",
+        "SELECT DATE_TRUNC('month', day) AS m, SUM(age) / COUNT(*) AS n FROM visits GROUP BY 1",
+        "SELECT n / 2 AS half FROM (SELECT COUNT(*) AS n FROM visits) AS t",
+        "SELECT COUNT(*) FILTER (WHERE paid) / COUNT(*) AS share FROM visits",
+    ],
+)
+def test_divisions_of_answers_are_not_noticed_as_all_keep_their_fraction(text):
+    assert warned("", form=text) == []

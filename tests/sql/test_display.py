@@ -88,6 +88,7 @@ def exactly(batch, counts):
     return [([text for _, text in group], first[group]) for group in display.shown(first, values)]
 
 
+@pytest.mark.filterwarnings("ignore:.* is read as DuckDB does")
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_without_noise_the_display_is_what_duckdb_answers(table, statement):
     connection, counts = table

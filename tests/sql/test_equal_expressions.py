@@ -11,6 +11,7 @@ DOMAIN = Domain([Integers(f"q{k}", 1, 5, null="cell") for k in range(1, 5)], "t"
 ONE = "SELECT AVG(q1 + q2 + q3) / 3.0 AS a FROM t"
 
 
+@pytest.mark.filterwarnings("ignore:.* is read as DuckDB does")
 @pytest.mark.parametrize(
     "text",
     [

@@ -82,6 +82,7 @@ def table():
     return Table(connection, DOMAIN, cells)
 
 
+@pytest.mark.filterwarnings("ignore:.* is read as DuckDB does")
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_an_example_is_what_duckdb_answers(table, statement):
     table.compare(statement, in_duckdb(statement))

@@ -6,16 +6,26 @@ follows from them, with a known error; any other one is refused.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lrm.errors import ConvergenceError, UnsupportedQuery, WorkloadError
 from lrm.queries.files import as_batch
+from lrm.queries.maps.matrices import DenseMap
 from lrm.queries.maps.products.map import ProductMap
 from lrm.queries.workload import Workload
 
 if TYPE_CHECKING:  # a release answers further queries through this module
     from lrm.releases.core import Release
+
+_COMBINED = 1 << 22
+"""Most weights of planned and of further queries between which combinations are looked for."""
+
+_ROUNDING = 8
+"""Roundings of a planned weight by which a combination computed in float64 may be off."""
 
 _SHOWN = 5
 """Queries that are named where a release does not determine them."""
@@ -57,6 +67,10 @@ def answer_further(release: Release, queries: Any) -> Release:
     try:
         return _answered(release, further_batch)
     except UnsupportedQuery as reason:
+        nearest = _without_rounding(release.plan.workload, further_batch)
+        if nearest is not None:
+            with suppress(UnsupportedQuery):
+                return _answered(release, nearest)
         places = _unsupported(release, further_batch)
         if not places:  # each alone would pass, so the error is about all of them
             raise
@@ -86,6 +100,25 @@ def _answered(release: Release, further_batch: Workload) -> Release:
             "the measurements of this release do not determine these queries; ask for sums "
             "of what was measured, or plan a new release that includes them"
         ) from None
+
+
+def _without_rounding(planned: Workload, further_batch: Workload) -> Workload | None:
+    """The nearest combinations of planned queries; None where one is farther than rounding is.
+
+    A difference of queries that almost cancel is as inexact as float64 is beside those queries,
+    which may be more than the part 10⁻⁹ of itself by which it may differ from what is measured.
+    """
+    cells = planned.shape[1]
+    sizes = [planned.shape[0] * cells, further_batch.shape[0] * cells]
+    if max(sizes) > _COMBINED or further_batch.products is not None:
+        return None
+    known, asked = planned.queries.dense(), further_batch.queries.dense()
+    combination = np.linalg.lstsq(known.T, asked.T, rcond=None)[0].T
+    nearest = combination @ known
+    rounding = _ROUNDING * np.finfo(np.float64).eps * np.abs(known).max(axis=0, initial=0.0)
+    if np.any(np.abs(nearest - asked) > rounding):
+        return None
+    return replace(further_batch, queries=DenseMap(nearest))
 
 
 def _unsupported(release: Release, further_batch: Workload) -> list[str]:

@@ -11,7 +11,8 @@ import threading
 import time
 import warnings
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -22,19 +23,21 @@ from lrm.errors import SqlError, SqlWarning, WorkloadError
 from lrm.queries.remarks import Remarks, remarks_before, tolerance
 from lrm.queries.sql import expr as ir
 from lrm.queries.sql.answers import Answer
-from lrm.queries.sql.build import build, same_table, unknown_table
+from lrm.queries.sql.build import Built, build, other_readings, same_table, unknown_table
 from lrm.queries.sql.cells import Cells, Context
 from lrm.queries.sql.expr import Expr
 from lrm.queries.sql.formulas import is_linear
 from lrm.queries.sql.groups import own_name
 from lrm.queries.sql.inputs import DerivedAnswer, Inputs, QuantileAnswer
 from lrm.queries.sql.plan import Answers, UnionAll
+from lrm.queries.sql.readings import differing
 from lrm.queries.sql.refusals import fail, in_statement, placed, taken_name
+from lrm.queries.sql.render import shown
 from lrm.queries.sql.rewrite import normal
 from lrm.queries.sql.select import AnyAnswer, Select, union_display
-from lrm.queries.sql.source import Chunk, split
+from lrm.queries.sql.source import DUCKDB, Chunk, split
 from lrm.queries.terms import FlatRows, Terms
-from lrm.queries.workload import LabelBlock, Statement, Workload
+from lrm.queries.workload import LabelBlock, Labels, Statement, Workload
 from lrm.queries.workload.products import check_importances
 from lrm.queries.workload.statements import distinct_names, title_of
 
@@ -98,6 +101,8 @@ class _Read:
     union: UnionAll
     selects: list[Answers]
     table: str
+    # What other dialects mean by it, where none is declared: their names, and their readings.
+    others: tuple[tuple[list[str], _Read], ...] = ()
 
 
 class Memory:
@@ -157,6 +162,11 @@ _MEMORY = Memory()
 def compile_batch(text: str, domain: Domain) -> Workload:
     """Compile a batch of SELECT statements; see `lrm.sql`."""
     every = _all_made(text, domain)
+    return _weighed(_batch(every, domain), [chunk for chunk, _ in every])
+
+
+def _batch(every: list[tuple[Chunk, Made]], domain: Domain) -> Workload:
+    """The answers of compiled statements as one batch, all of the same importance."""
     single = len(domain.attributes) == 1 and not any(_is_long(made) for _, made in every)
     rows = FlatRows(domain) if single else Terms(domain)
     inputs = Inputs(rows)
@@ -190,10 +200,9 @@ def compile_batch(text: str, domain: Domain) -> Workload:
         with in_statement(chunk):
             derived.append(inputs.derived(answer))
     statements = tuple(distinct_names(tables))
-    batch = replace(
+    return replace(
         rows.finished(), derived=tuple(derived), display=tuple(displays), statements=statements
     )
-    return _weighed(batch, [chunk for chunk, _ in every])
 
 
 def compile_condition(text: str, domain: Domain) -> list[Product] | None:
@@ -272,11 +281,20 @@ def _read(chunk: Chunk, memory: Memory, end: float) -> _Read | SqlError | None:
         with in_statement(chunk):
             built = build(chunk, memory.context.domain)
             selects = [normal(plan, memory.context.domain) for plan in built.plan.parts]
-        known = _Read(built.chunk.alone(), built.plan, selects, built.table)
+        read = _Read(built.chunk.alone(), built.plan, selects, built.table)
+        known = replace(read, others=tuple(_others(built, read, memory.context.domain)))
     except SqlError as error:
         known = error
     memory.keep(key, chunk.line, known)
     return known
+
+
+def _others(built: Built, read: _Read, domain: Domain) -> Iterator[tuple[list[str], _Read]]:
+    """The statement as other dialects read it, where they can mean something else."""
+    for plan, dialects in other_readings(built, domain):
+        with suppress(SqlError):
+            selects = [normal(part, domain) for part in plan.parts]
+            yield dialects, replace(read, union=plan, selects=selects)
 
 
 def _made(chunk: Chunk, read: _Read, number: int, shared: set[str], memory: Memory) -> Outcome:
@@ -291,6 +309,14 @@ def _made(chunk: Chunk, read: _Read, number: int, shared: set[str], memory: Memo
         place: int | None = number
         try:
             made = _compile_statement(read, number, remarks, shared, memory)
+            differing_dialects: list[str] = []
+            for dialects, other in read.others:
+                with suppress(SqlError):
+                    other_made = _compile_statement(other, number, remarks, shared, memory)
+                    if not _same_answers(made, other_made, read.chunk, memory.context.domain):
+                        differing_dialects += dialects
+            if differing_dialects:
+                made.warnings.append(_doubt(read, sorted(differing_dialects)))
             names_used = [answer.query for answer in made.answers]
             names_used += [name for name, _ in remarks.within if name]
             if not any(name[0] == "q" for name in names_used):
@@ -300,6 +326,36 @@ def _made(chunk: Chunk, read: _Read, number: int, shared: set[str], memory: Memo
         memory.keep((*key, place), read.chunk.line, made)
         made = memory.find((*key, place), chunk.line)
     return Outcome(chunk, error=made) if isinstance(made, SqlError) else Outcome(chunk, made)
+
+
+def _doubt(read: _Read, dialects: list[str]) -> SqlError:
+    """The warning that dialects read a statement differently."""
+    node = next(differing(read.union))
+    sentence = (
+        f"{shown(node)} is read as DuckDB does, and {', '.join(dialects)} would give other "
+        f"answers; declare the dialect before the first statement, -- dialect: {dialects[0]}, "
+        f"or -- dialect: {DUCKDB} if this is meant"
+    )
+    return placed(fail("dialect", sentence, node), read.chunk)
+
+
+def _same_answers(made: Made, other: Made, chunk: Chunk, domain: Domain) -> bool:
+    """Whether two readings have the same answers; ``2.0`` and ``2`` are the same group."""
+    batches = [_batch([(chunk, reading)], domain) for reading in (made, other)]
+    digests = {
+        replace(batch, labels=Labels(map(_plain_block, batch.labels.blocks))).digest
+        for batch in batches
+    }
+    return len(digests) == 1
+
+
+def _plain_block(block: LabelBlock) -> LabelBlock:
+    """A block whose labels that are whole numbers have no fraction."""
+    axes = tuple(
+        (name, tuple(label.removesuffix(".0") for label in vocabulary))
+        for name, vocabulary in block.axes
+    )
+    return replace(block, axes=axes)
 
 
 def _compile_statement(

@@ -20,6 +20,7 @@ from lrm.queries.sql.build.clauses import Clauses
 from lrm.queries.sql.build.joins import Known
 from lrm.queries.sql.build.pivots import pivot_statement
 from lrm.queries.sql.plan import items_of
+from lrm.queries.sql.readings import differing, with_operators
 from lrm.queries.sql.refusals import refuse
 from lrm.queries.sql.source import DUCKDB, OTHERS, Chunk, parsed
 
@@ -86,6 +87,24 @@ def _guessed(chunk: Chunk, domain: Domain) -> list[Built]:
             readings.append(_build(chunk.read_as(dialect), domain, guessed=True))
         except (SqlError, RecursionError):
             continue
+    return readings
+
+
+def other_readings(built: Built, domain: Domain) -> list[tuple[rel.UnionAll, list[str]]]:
+    """Other plans of a statement that declares no dialect, each with the dialects that read it so.
+
+    They differ by the operators of `lrm.queries.sql.readings` alone.
+    """
+    if built.chunk.dialect is not None or next(differing(built.plan), None) is None:
+        return []
+    readings: list[tuple[rel.UnionAll, list[str]]] = []
+    for other in _guessed(built.chunk, domain):
+        plan = with_operators(built.plan, other.plan)
+        known = next((names for candidate, names in readings if candidate == plan), None)
+        if known is None and plan != built.plan:
+            readings.append((plan, known := []))
+        if known is not None:
+            known.append(other.chunk.dialect or DUCKDB)
     return readings
 
 
