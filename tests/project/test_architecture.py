@@ -46,8 +46,8 @@ def assert_in_order(walk, entered):
 
 
 def test_the_walk_of_a_plan(entered):
-    _, few = QUESTIONS.split(";", 1)
-    lrm.plan(few, domain=parse_domain(DOMAIN), effort="quick", objective="total")
+    """The call of the README: its batch, and no option."""
+    lrm.plan(QUESTIONS, domain=parse_domain(DOMAIN))
     assert_in_order(hops("Plan"), entered)
 
 
