@@ -28,6 +28,7 @@ OTHERS = {
     "profile": "benchmarks.profile_lowrank",
     "tools": "benchmarks.tools.__main__",
     "readme": "benchmarks.readme",
+    "rows": "benchmarks.rows",
     "numbers": "benchmarks.numbers",
     "report": "benchmarks.report",
     "settings": "benchmarks.settings",

@@ -161,8 +161,12 @@ def test_a_known_total_is_kept():
     answers = release.consistent(total=120).answers
     assert answers[:6].sum() == pytest.approx(120, rel=1e-9)
     assert answers.min() >= 0
+    stated = release.consistent(total=120, source="Yearbook 2024, table 3").sentences
+    assert any("120 rows is known from: Yearbook 2024" in sentence for sentence in stated)
     with pytest.raises(UsageError, match="not negative"):
         release.consistent(total=-1)
+    with pytest.raises(UsageError, match="give total="):
+        release.consistent(source="Yearbook 2024, table 3")
     with pytest.raises(UsageError, match="'consistent'"):
         process(release, ["integer"], 120)
 

@@ -471,7 +471,7 @@ class Release:
         """
         return answer_further(self, queries)
 
-    def consistent(self, total: float | None = None) -> Processed:
+    def consistent(self, total: float | None = None, source: str | None = None) -> Processed:
         """Answers that add up and count no negative number of rows, nearest to the released ones.
 
         They stand beside `answers`, which stay the unbiased ones that intervals belong to, and cost
@@ -483,6 +483,8 @@ class Release:
         total
             The number of rows, where it was published exactly elsewhere. Never pass a total that
             is not public.
+        source
+            Where the total was published; pages and files state it.
 
         Examples
         --------
@@ -494,7 +496,7 @@ class Release:
         """
         from lrm.releases.postprocess import process  # noqa: PLC0415 - it holds a release
 
-        return process(self, ["consistent"], total)
+        return process(self, ["consistent"], total, source)
 
     def synthesize(self, rows: int | None = None, seed: int | None = None) -> SyntheticRows:
         """Rows with declared values whose counts are near the answers: made up, not private data.

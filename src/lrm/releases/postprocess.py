@@ -63,11 +63,14 @@ class Processed:
         Names of the steps, in the order in which they were applied.
     answers
         One processed answer per query.
+    known
+        What was known from elsewhere, with its source, as a sentence; empty for nothing.
     """
 
     release: Release
     steps: tuple[str, ...]
     answers: Floats
+    known: str = ""
 
     @property
     def raw_answers(self) -> Floats:
@@ -107,7 +110,7 @@ class Processed:
     @property
     def sentences(self) -> list[str]:
         """What a reader must know: whose the intervals are, how far answers moved, their bias."""
-        sentences = [INTERVALS, self.moved_words]
+        sentences = [INTERVALS, self.moved_words, *([self.known] if self.known else [])]
         if "consistent" in self.steps and self.negative_share >= MANY_NEGATIVE:
             sentences.append(
                 f"{self.negative_share:.0%} of the released answers are negative: the processed "
@@ -138,7 +141,12 @@ class Processed:
         return replace(table, numbers={**table.numbers, "processed": values})
 
 
-def process(release: Release, steps: Iterable[str], total: float | None = None) -> Processed:
+def process(
+    release: Release,
+    steps: Iterable[str],
+    total: float | None = None,
+    source: str | None = None,
+) -> Processed:
     """Repair the answers of a release. A function of the release alone.
 
     Parameters
@@ -150,6 +158,8 @@ def process(release: Release, steps: Iterable[str], total: float | None = None) 
         They are applied in this order, however they are given.
     total
         A number of rows that was published exactly elsewhere, for ``"consistent"``.
+    source
+        Where the total was published, for the metadata.
 
     Examples
     --------
@@ -169,6 +179,8 @@ def process(release: Release, steps: Iterable[str], total: float | None = None) 
         )
     if total is not None and "consistent" not in step_set:
         raise UsageError("a known total is for consistent answers: ask for 'consistent'")
+    if source is not None and total is None:
+        raise UsageError("a source is that of a known total: give total= too")
     ordered = tuple(step for step in STEPS if step in step_set)
     answers = release.answers.copy()
     if "consistent" in step_set:
@@ -177,7 +189,10 @@ def process(release: Release, steps: Iterable[str], total: float | None = None) 
         is_integer = whole_queries(release)
         answers[is_integer] = np.rint(answers[is_integer]) + 0.0  # no negative zeros
     answers.flags.writeable = False
-    return Processed(release, ordered, answers)
+    known = ""
+    if total is not None:
+        known = f"The total of {total:,.10g} rows is known from: {source or 'no source stated'}."
+    return Processed(release, ordered, answers, known)
 
 
 def whole_queries(release: Release) -> NDArray[np.bool_]:

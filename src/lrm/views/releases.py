@@ -213,7 +213,8 @@ def _post_processing(processed: Processed | None) -> dict[str, Any]:
     if processed is None:
         return {"steps": [], "intervals": INTERVALS}
     steps = [{"name": name, "effect": effect} for name, effect in processed.notes]
-    return {"steps": steps, "intervals": INTERVALS, "moved": processed.moved}
+    known = {"known": processed.known} if processed.known else {}
+    return {"steps": steps, "intervals": INTERVALS, "moved": processed.moved, **known}
 
 
 def _measurements(release: Release) -> dict[str, Any]:
