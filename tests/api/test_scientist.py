@@ -98,7 +98,7 @@ def test_errors_before_anything_is_spent(plan, release):
     assert table.columns == ("region", "query", "standard_error", "half_width")
     assert np.allclose(table.numbers["standard_error"], release.standard_errors)
     wide = table.numbers["half_width"] * 2
-    assert np.allclose(wide, np.diff(release.intervals()).ravel())
+    assert np.allclose(wide, np.diff(release.unclipped.intervals()).ravel())
     gaussian = lrm.plan(np.eye(2), "noise-on-data", noise="gaussian")
     assert "ρ = 0.5" in repr(gaussian.errors(rho=0.5))
 

@@ -36,6 +36,10 @@ from lrm.releases.frames import displayed_rows, with_numbers
 from lrm.releases.further import answer_further
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
     from lrm.releases.postprocess import Processed
     from lrm.releases.synthetic import SyntheticRows
 
@@ -434,7 +438,7 @@ class Release:
         clipped = "; ".join(self.plan.clipping)
         return {"guarantee": guarantee, **({"clipped": clipped} if clipped else {})}
 
-    def to_arrow(self, confidence: float = 0.95) -> Any:
+    def to_arrow(self, confidence: float = 0.95) -> pa.Table:
         """One row per answer as a ``pyarrow.Table``.
 
         Columns are ``statement``, the grouping attributes (null where an answer has no such group),
@@ -447,7 +451,7 @@ class Release:
         """The columns of `to_arrow`, for every library that reads Arrow."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
-    def to_pandas(self, confidence: float = 0.95) -> Any:
+    def to_pandas(self, confidence: float = 0.95) -> pd.DataFrame:
         """One row per answer as a ``pandas.DataFrame``, with the columns of `to_arrow`.
 
         Its ``attrs`` are `stated`.
@@ -456,7 +460,7 @@ class Release:
         frame.attrs = self.stated
         return frame
 
-    def to_polars(self, confidence: float = 0.95) -> Any:
+    def to_polars(self, confidence: float = 0.95) -> pl.DataFrame:
         """One row per answer as a ``polars.DataFrame``, with the columns of `to_arrow`."""
         return self.table(confidence).to_polars()
 

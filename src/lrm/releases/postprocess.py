@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,10 @@ from lrm.queries.workload import AnswerTable
 from lrm.releases.consistent import consistent_answers
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
     from lrm.releases.core import Release
 
 MOST_MOVED = 20
@@ -123,15 +127,15 @@ class Processed:
         """The share of negative released answers: where it is large, so is the bias."""
         return float(np.mean(self.raw_answers < 0)) if len(self.raw_answers) else 0.0
 
-    def to_arrow(self, confidence: float = 0.95) -> Any:
+    def to_arrow(self, confidence: float = 0.95) -> pa.Table:
         """The columns of ``release.to_arrow``, and ``processed``, as a ``pyarrow.Table``."""
         return self._table(confidence).to_arrow().replace_schema_metadata(self.release.stated)
 
-    def to_pandas(self, confidence: float = 0.95) -> Any:
+    def to_pandas(self, confidence: float = 0.95) -> pd.DataFrame:
         """The columns of ``release.to_pandas``, and ``processed``, as a ``pandas.DataFrame``."""
         return self._table(confidence).to_pandas()
 
-    def to_polars(self, confidence: float = 0.95) -> Any:
+    def to_polars(self, confidence: float = 0.95) -> pl.DataFrame:
         """The columns of ``release.to_polars``, and ``processed``, as a ``polars.DataFrame``."""
         return self._table(confidence).to_polars()
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,6 +34,9 @@ from lrm.queries.maps.linear import Floats
 from lrm.queries.workload import AnswerTable, Computed, Workload, check_listable
 from lrm.queries.workload.layout import StatementIndex, count_ranges, find_answers
 from lrm.queries.workload.statements import group_columns
+
+if TYPE_CHECKING:
+    from lrm.planning.plan.comparison import Comparison
 
 
 @dataclass(frozen=True, eq=False)
@@ -418,7 +421,7 @@ class Plan:
 
     def compare(
         self, mechanisms: Sequence[str] | None = None, *, time_limit: float | None = None
-    ) -> Any:
+    ) -> Comparison:
         """A `Comparison` of simpler mechanisms with this plan, which is not made again.
 
         Parameters

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -20,11 +21,31 @@ from lrm.queries.workload.label_columns import Codes, LabelColumns, arrow_places
 from lrm.queries.workload.labels import Labels
 from lrm.queries.workload.statements import Column
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
 SHOWN = 20
 """Rows of a table that is printed or shown in a notebook."""
 
 _LISTED = 5
 """Names of queries that an error lists."""
+
+
+class Picture(Protocol):
+    """A drawing that a notebook shows."""
+
+    @property
+    def figure(self) -> Any:
+        """The figure of Matplotlib."""
+
+    @property
+    def axes(self) -> Any:
+        """The axes of its first panel."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a ``.svg`` or ``.png`` file, whole or not at all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +145,7 @@ class AnswerTable:
             for label, *row in zip(self.labels, *columns, strict=True)
         ]
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self) -> pa.Table:
         """Return a ``pyarrow.Table``; a group that an answer does not have is null.
 
         Integers, numbers, booleans, dates and times are columns of these types; other labels are
@@ -143,11 +164,11 @@ class AnswerTable:
             names.insert(0, "statement")
         return pa.table(arrays, names=names)
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pd.DataFrame:
         """Return a ``pandas.DataFrame``; integers and booleans are nullable."""
         return arrow_to_pandas(self.to_arrow())
 
-    def to_polars(self) -> Any:
+    def to_polars(self) -> pl.DataFrame:
         """Return a ``polars.DataFrame``."""
         return arrow_to_polars(self.to_arrow())
 
@@ -155,7 +176,7 @@ class AnswerTable:
         """The columns of `to_arrow`, for every library that reads Arrow."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
-    def pivot(self, values: str = "answer") -> Any:
+    def pivot(self, values: str = "answer") -> pd.DataFrame:
         """Return a wide ``pandas.DataFrame`` of one of the numbers.
 
         The groups are its rows. Several queries are its columns, else the labels of the last group
@@ -173,12 +194,12 @@ class AnswerTable:
         frame = self.to_pandas()
         groups = list(self.columns[: len(self.attributes)])
         if len(self.labels.query_names()) > 1 or not groups:
-            return frame.pivot(index=groups or None, columns="query", values=values)
+            return frame.pivot(index=groups or None, columns="query", values=values)  # noqa: PD010 - one value each
         if len(groups) == 1:
             return frame.set_index(groups)[[values]]
-        return frame.pivot(index=groups[:-1], columns=groups[-1], values=values)
+        return frame.pivot(index=groups[:-1], columns=groups[-1], values=values)  # noqa: PD010 - same
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Any = None) -> Picture:
         """Draw the answers with their intervals.
 
         Returns a drawing that a notebook shows. It has the ``figure`` and the ``axes`` of
@@ -231,7 +252,7 @@ def statement_column(names: Sequence[str], codes: Codes) -> Any:
     return pa.DictionaryArray.from_arrays(arrow_places(codes), pa.array(names, pa.string()))
 
 
-def arrow_to_pandas(table: Any) -> Any:
+def arrow_to_pandas(table: pa.Table) -> pd.DataFrame:
     """An Arrow table as a ``pandas.DataFrame`` whose integers and booleans are nullable."""
     pandas = _needed("pandas")
     import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who ask
@@ -240,14 +261,16 @@ def arrow_to_pandas(table: Any) -> Any:
     return table.to_pandas(types_mapper=nullable.get)
 
 
-def arrow_to_polars(table: Any) -> Any:
+def arrow_to_polars(table: pa.Table) -> pl.DataFrame:
     """An Arrow table as a ``polars.DataFrame``: ordered dictionaries are ``polars.Enum``."""
     polars = _needed("polars")
-    frame = polars.from_arrow(table)
+    import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who ask
+
+    frame: pl.DataFrame = polars.from_arrow(table)
     ordered = {
         name: polars.Enum(column.chunk(0).dictionary.to_pylist())
         for name, column in zip(table.column_names, table.columns, strict=True)
-        if str(column.type).startswith("dictionary") and column.num_chunks
+        if pa.types.is_dictionary(column.type) and column.num_chunks
     }
     return frame.with_columns(
         polars.col(name).cast(polars.String).cast(kind) for name, kind in ordered.items()

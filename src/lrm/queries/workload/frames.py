@@ -6,14 +6,19 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrm.domain import Domain
 from lrm.queries.maps.linear import Floats
-from lrm.queries.workload.answer_table import arrow_to_pandas, arrow_to_polars, group_titles
+from lrm.queries.workload.answer_table import (
+    Picture,
+    arrow_to_pandas,
+    arrow_to_polars,
+    group_titles,
+)
 from lrm.queries.workload.display import NULL
 from lrm.queries.workload.label_blocks import Group
 from lrm.queries.workload.label_columns import (
@@ -23,6 +28,11 @@ from lrm.queries.workload.label_columns import (
     typed_values,
 )
 from lrm.queries.workload.statements import Column, Statement
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
 
 Codes = NDArray[np.int64]
 
@@ -162,7 +172,7 @@ class AnswerFrame:
         """The names of the columns of groups, different from those of the numbers."""
         return group_titles([column.name for column in self.columns], list(self.number_columns()))
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self) -> pa.Table:
         """One row per group as a ``pyarrow.Table``: columns of groups, then of numbers.
 
         The type of a column of groups depends on the domain alone. NULL and the groups of a total
@@ -215,13 +225,13 @@ class AnswerFrame:
             return column
         return replace(column, labels=tuple(labels))
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pd.DataFrame:
         """One row per group as a ``pandas.DataFrame``, with the columns of `to_arrow`."""
         frame = arrow_to_pandas(self.to_arrow())
         frame.attrs = self.stated_facts()
         return frame
 
-    def to_polars(self) -> Any:
+    def to_polars(self) -> pl.DataFrame:
         """One row per group as a ``polars.DataFrame``, with the columns of `to_arrow`."""
         return arrow_to_polars(self.to_arrow())
 
@@ -266,7 +276,7 @@ class AnswerFrame:
 
     # views
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Any = None) -> Picture:
         """Draw the answers with their intervals, as `AnswerTable.plot` does."""
         from lrm.views import notebook  # noqa: PLC0415 - views come after the records they draw
 
