@@ -103,13 +103,12 @@ def _searched(
 
 def terms_of_statements(problem: Problem) -> list[frozenset[int]]:
     """The terms of each statement that are of none before it; [] where there are not several."""
-    workload, queries, batch = problem.workload, problem.workload.products, problem.products
-    if queries is None or batch is None or len(workload.statements) < 2:
-        return []
-    if queries.batch.terms != batch.terms:  # importances have split them
+    workload, batch = problem.workload, problem.products
+    if batch is None or len(workload.statements) < 2:
         return []
     columns = statement_columns(workload)
-    of_term = columns.of_row[[members.start for _, members in queries.term_slices()]]
+    # Terms that importances have split have their queries in the same order.
+    of_term = columns.of_row[batch.term_ends - batch.term_queries]
     left, groups = set(range(batch.terms)), []
     idle = set(batch.idle_terms().tolist())  # alone they would be a group without measurements
     for members in columns.statements:

@@ -68,7 +68,8 @@ def optimise_products(  # noqa: PLR0913 - one family of arguments
     search = _Search(batch, rng, seed, clock)
     search.quick(searching.part(settings.FIRST_SECONDS), statements)
     quick = search.best
-    if effort == "quick":
+    many = effort == "normal" and len(statements) > settings.MANY_STATEMENTS
+    if effort == "quick" or many:
         return quick
     several = len(quick.groups) > 1
     left = settings.GROUPS_SECONDS[effort] - settings.FIRST_SECONDS if several else np.inf
