@@ -290,6 +290,8 @@ def merged_axes(
     """
     known = KnownAxes() if known is None else known
     axes, merged = _with_classes(batch, known)
+    if not known.corners:
+        return axes, merged
     is_plain = len(axes) == len(batch.factors)  # else factors have other numbers
     found: list[tuple[Integers, tuple[LinearMap, ...]] | None] = []
     for k in range(len(axes)):
@@ -312,8 +314,12 @@ def merged_axes(
 
 @dataclass(frozen=True, eq=False)
 class KnownAxes:
-    """What was found about the values of attributes, for other terms of the same batch."""
+    """What was found about the values of attributes, for other terms of the same batch.
 
+    Without ``corners``, every merged value is one of its axis.
+    """
+
+    corners: bool = True
     merges: KnownMerges = field(default_factory=dict)
     parts: dict[tuple[int, bytes], tuple[Integers, tuple[LinearMap, ...]] | None] = field(
         default_factory=dict

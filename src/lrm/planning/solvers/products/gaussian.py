@@ -283,11 +283,14 @@ def _groups(
     batch: ProductBatch, clock: Clock, statements: Sequence[frozenset[int]]
 ) -> GaussianGroups | None:
     """Residual strategies for groups of terms; None where one group is as good, or time is up."""
+    solved: dict[frozenset[frozenset[int]], GaussianGroups] = {}
     with contextlib.suppress(StopSolver):
-        grouping = group_terms(batch, clock, _residual_root, statements)
-        if grouping is not None:
-            return solve_gaussian_groups(batch, grouping.groups, clock=clock)
-    return None
+        for corners in (True, False):
+            grouping = group_terms(batch, clock, _residual_root, statements, corners=corners)
+            if grouping is not None and frozenset(grouping.groups) not in solved:
+                groups = solve_gaussian_groups(batch, grouping.groups, clock=clock)
+                solved[frozenset(grouping.groups)] = groups
+    return min(solved.values(), key=lambda groups: groups.error, default=None)
 
 
 def solve_gaussian_groups(

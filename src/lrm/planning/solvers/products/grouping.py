@@ -49,11 +49,18 @@ class Grouping:
     ``root_of`` takes the terms of a group over merged values.
     """
 
-    def __init__(self, batch: ProductBatch, clock: Clock, root_of: RootOf = marginals_root) -> None:
+    def __init__(
+        self,
+        batch: ProductBatch,
+        clock: Clock,
+        root_of: RootOf = marginals_root,
+        *,
+        corners: bool = True,
+    ) -> None:
         self._batch, self._clock, self._root_of = batch, clock, root_of
         self._known: dict[frozenset[int], float] = {}
         self._uses = _uses(batch)
-        self._axes = KnownAxes()
+        self._axes = KnownAxes(corners)
         self.groups: list[frozenset[int]] = []
         self._items: list[frozenset[int]] = []
 
@@ -130,8 +137,12 @@ def group_terms(
     clock: Clock,
     root_of: RootOf = marginals_root,
     statements: Sequence[frozenset[int]] = (),
+    *,
+    corners: bool = True,
 ) -> Grouping | None:
     """Groups of terms that share little, or None where one group is as good.
+
+    Looks are at corners, or at all merged values: identities over these are other guesses.
 
     The clock ticks before each look, and may raise. Cost: a look of some milliseconds for
     each pair of an item and a group. An item is the terms that ask the same of all attributes.
@@ -144,7 +155,7 @@ def group_terms(
     if joint := joint_terms(batch):
         rest = frozenset(range(batch.terms)).difference(*joint)
         kinds.append([rest, *joint] if rest else joint)
-    best, grouping = None, Grouping(batch, clock, root_of)
+    best, grouping = None, Grouping(batch, clock, root_of, corners=corners)
     for some in kinds:
         if len(some) < 2:
             continue
