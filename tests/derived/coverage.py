@@ -61,7 +61,10 @@ class Releases:
         else:
             noise = np.rint(rng.normal(0.0, law.scale, shape))
         rows = plan.reconstruction_map.rows(0, plan.workload.shape[0])
-        self.exact = plan.workload.queries.apply(counts.astype(float))
+        domain = plan.workload.domain
+        every = np.zeros(domain.size)
+        every[domain.declared_cells] = counts
+        self.exact = plan.workload.queries.apply(every)
         self.answers = self.exact + noise @ rows.T * self.accuracy.step
         self.plan = plan
 

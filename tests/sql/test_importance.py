@@ -10,11 +10,12 @@ DOMAIN = Domain([Categories("g", ["a", "b"]), Integers("x", 0, 3)], "t")
 
 
 def test_shared_inputs_have_the_largest_importance():
-    text = "SELECT COUNT(*) AS n FROM t;\n-- importance: 100\nSELECT AVG(x) AS mean FROM t"
+    text = "SELECT COUNT(x) AS n FROM t;\n-- importance: 100\nSELECT AVG(x) AS mean FROM t"
     batch = sql(text, DOMAIN)
     assert batch.importance.tolist() == [100.0, 100.0]
+    assert sql(text.replace("COUNT(x)", "COUNT(*)"), DOMAIN).importance.tolist() == [1, 100, 100]
     yaml = (
-        "lrm-batch: 1\nqueries:\n  - kind: sql\n    text: |\n      SELECT COUNT(*) AS n FROM t;\n"
+        "lrm-batch: 1\nqueries:\n  - kind: sql\n    text: |\n      SELECT COUNT(x) AS n FROM t;\n"
         "      SELECT AVG(x) AS mean FROM t\n    importance: {mean: 100}\n"
     )
     assert parse_batch(yaml, DOMAIN).importance.tolist() == [100.0, 100.0]

@@ -53,6 +53,30 @@ def test_counts_are_those_of_plain_python(awkward, name):
 
 
 @pytest.mark.parametrize(
+    ("awkward", "name"),
+    [*product(FORMS, DOMAINS), *product(ARROW_FORMS, COLUMNS)],
+    indirect=["awkward"],
+)
+def test_a_cell_for_dropped_values_counts_every_other_row(awkward, name):
+    _, table, rows = awkward
+    domain = DOMAINS[name]
+    dropping = [axis for axis, each in enumerate(domain.attributes) if each.drops]
+    if not dropping:
+        pytest.skip("nothing is dropped")
+    every = domain.with_rest(dropping)
+    table.check(every)
+    counted = numbers(table.counts(every))
+    np.testing.assert_array_equal(counted, every.count(rows))
+    if domain.unit.column is None:
+        assert counted.sum() == len(rows) << domain.record_bits
+        np.testing.assert_array_equal(counted[every.declared_cells], domain.count(rows))
+    tables = [Tabulation(tuple(np.arange(size) for size in every.shape), by=(0,))]
+    np.testing.assert_array_equal(
+        numbers(table.counts(every, tables)), tabulate(tables, every.count(rows), every.shape)
+    )
+
+
+@pytest.mark.parametrize(
     "seed", [0, 1, *(pytest.param(n, marks=pytest.mark.long) for n in range(2, 2 + cases(10)))]
 )
 def test_random_domains(awkward, seed):

@@ -24,6 +24,7 @@ _KINDS: dict[str, tuple[set[str], set[str]]] = {
     "dates": ({"start", "end", "by"}, set()),
 }
 _COMMON = {"name", "kind", "null", "outside"}
+_OPTIONAL = {"dropped"}
 _CLASSES: dict[str, Callable[..., Attribute]] = {
     attribute.kind: attribute for attribute in (Categories, Integers, Bins, Numbers, Dates)
 }
@@ -98,7 +99,9 @@ def read_attributes(node: Node) -> list[Attribute]:
     return attributes
 
 
-ATTRIBUTE_FIELDS = _COMMON.union(*(required | optional for required, optional in _KINDS.values()))
+ATTRIBUTE_FIELDS = (_COMMON | _OPTIONAL).union(
+    *(required | optional for required, optional in _KINDS.values())
+)
 """All fields that attributes of some kind have."""
 
 
@@ -127,10 +130,15 @@ def read_attribute(node: Node, ignored: Collection[str] = (), *, rules: bool = T
             f"for example null: drop, outside: {outside}"
         )
     needed = required | (_COMMON if rules else {"name", "kind"})
-    entries = node.fields(needed, optional | _COMMON | set(ignored))
+    entries = node.fields(needed, optional | _COMMON | _OPTIONAL | set(ignored))
     try:
         facts = {key: _READERS[key](entry) for key, entry in entries.items() if key in _READERS}
-        return _CLASSES[kind.text()](name, **facts)
+        attribute = _CLASSES[kind.text()](name, **facts)
+        if "dropped" not in entries:
+            return attribute
+        if entries["dropped"].scalar() != "cell":
+            entries["dropped"].fail("expected cell: plans count dropped values so, unseen")
+        return attribute.with_rest()
     except DomainError as error:
         if str(error).startswith(node.source):
             raise
@@ -150,10 +158,12 @@ def attribute_facts(attribute: Attribute) -> dict[str, object]:
     own_facts = {
         item.name: _plain(getattr(attribute, item.name))
         for item in fields(attribute)
-        if item.name not in {"name", "null", "nan", "outside"}
+        if item.name not in {"name", "null", "nan", "outside", "rest"}
         and getattr(attribute, item.name) is not None
     }
     rule_facts = {rule: getattr(attribute, rule) for rule in rules}
+    if attribute.rest:
+        rule_facts["dropped"] = "cell"
     return {"name": attribute.name, "kind": attribute.kind, **own_facts, **rule_facts}
 
 

@@ -25,6 +25,10 @@ by surprise.
 
 Regular cells come first, in the declared order, then ``(other)`` or ``(below)``,
 ``(above)``, ``(invalid)``, then ``(nan)``, then ``(null)``.
+
+A row that an attribute drops still counts in statements that do not use the attribute. If a batch
+has such statements, planning adds one more cell to the attribute (`Attribute.with_rest`), the last,
+for all values that its rules drop: it has no label, and no answer displays it.
 """
 
 from __future__ import annotations
@@ -32,11 +36,11 @@ from __future__ import annotations
 import numbers
 from abc import ABC, abstractmethod
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 
@@ -70,6 +74,8 @@ class Attribute(ABC):
     null: Rule = field(default="drop", kw_only=True)
     nan: Rule = field(default="drop", kw_only=True)
     outside: OutsideRule = field(default="drop", kw_only=True)
+    # Whether values that a rule drops have a last cell, which is counted and never displayed.
+    rest: bool = field(default=False, init=False, repr=False)
 
     kind: ClassVar[str]
     numeric: ClassVar[bool] = False
@@ -118,9 +124,35 @@ class Attribute(ABC):
         """Number of results of `position_of`."""
         return self.size
 
+    @property
+    def drops(self) -> bool:
+        """Whether its rules drop some values."""
+        return "drop" in {self.null, self.outside} or (self.numeric and self.nan == "drop")
+
+    def with_rest(self, rest: bool = True) -> Self:
+        """The same attribute with a cell for what its rules drop, or without one.
+
+        Examples
+        --------
+        >>> sex = Categories("sex", ["f", "m"], null="cell")
+        >>> [sex.cell_of(value) for value in ("m", None, "?")]
+        [1, 2, None]
+        >>> [sex.with_rest().cell_of(value) for value in ("m", None, "?")]
+        [1, 2, 3]
+        """
+        if rest == self.rest:
+            return self
+        if rest and not self.drops:
+            raise self._error("has no cell for dropped values: its rules drop none")
+        twin = object.__new__(type(self))
+        for item in fields(self):
+            object.__setattr__(twin, item.name, getattr(self, item.name))
+        object.__setattr__(twin, "rest", rest)
+        return twin
+
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """One label per cell, all distinct."""
+        """One label per cell that can be displayed, all distinct."""
         return (*self._regular_labels(), *self._special)
 
     @cached_property
@@ -132,10 +164,12 @@ class Attribute(ABC):
     @cached_property
     def size(self) -> int:
         """Number of cells, with those for undeclared values."""
-        return self.regular + len(self._special)
+        return self.regular + len(self._special) + self.rest
 
     def special_cell(self, label: str) -> int | None:
-        """Return the cell called ``(null)``, ``(nan)``, ``(other)`` … if there is one.
+        """Return the cell of values that ``(null)``, ``(nan)``, ``(other)`` … stands for.
+
+        None means that their rows are dropped: they have no cell.
 
         Examples
         --------
@@ -144,7 +178,9 @@ class Attribute(ABC):
         >>> Categories("sex", ["f", "m"]).special_cell("(null)") is None
         True
         """
-        return self.regular + self._special.index(label) if label in self._special else None
+        if label in self._special:
+            return self.regular + self._special.index(label)
+        return self.size - 1 if self.rest else None
 
 
 class NumericAttribute(Attribute):

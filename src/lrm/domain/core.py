@@ -30,7 +30,7 @@ from lrm.files.spelling import how_many
 from lrm.privacy.unit import PrivacyUnit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -233,6 +233,31 @@ class Domain:
             attribute.clipping for attribute in self.attributes if isinstance(attribute, Numbers)
         )
 
+    @cached_property
+    def declared(self) -> Domain:
+        """The domain as it was declared: no attribute has a cell for what its rules drop."""
+        return self.with_rest(())
+
+    def with_rest(self, axes: Collection[int]) -> Domain:
+        """The domain in which those attributes alone have a cell for what their rules drop."""
+        attributes = [
+            attribute.with_rest(axis in axes) for axis, attribute in enumerate(self.attributes)
+        ]
+        if all(new is old for new, old in zip(attributes, self.attributes, strict=True)):
+            return self
+        return Domain(attributes, self.table, self.unit, self.csv, self.lookups, self.level)
+
+    @property
+    def rest_axes(self) -> tuple[int, ...]:
+        """The places of the attributes that have a cell for what their rules drop."""
+        return tuple(axis for axis, attribute in enumerate(self.attributes) if attribute.rest)
+
+    @property
+    def declared_cells(self) -> NDArray[np.int64]:
+        """The number of each cell of `declared` in this domain."""
+        cells = np.arange(self.size, dtype=np.int64).reshape(self.shape)
+        return cells[tuple(slice(size) for size in self.declared.shape)].reshape(-1)
+
     def axis(self, name: str) -> int:
         """Return the position of the attribute called ``name``, spelled exactly so."""
         try:
@@ -259,7 +284,7 @@ class Domain:
         labels = []
         for attribute in reversed(self.attributes):
             index, cell = divmod(index, attribute.size)
-            labels.append(attribute.labels[cell])
+            labels.append("(dropped)" if cell == len(attribute.labels) else attribute.labels[cell])
         return tuple(reversed(labels))
 
     def cell_of(self, row: Mapping[str, object]) -> int | None:
@@ -285,6 +310,14 @@ class Domain:
                 return None
             index = index * attribute.position_count + position
         return index
+
+    def _is_dropped(self, row: Mapping[str, object]) -> bool:
+        """Whether a value of a row is in a cell for what the rules of its attribute drop."""
+        return any(
+            attribute.position_of(row[attribute.name]) == attribute.position_count - 1
+            for attribute in self.attributes
+            if attribute.rest
+        )
 
     def count(
         self, rows: Iterable[Mapping[str, object]], key: bytes | None = None
@@ -332,7 +365,7 @@ class Domain:
         """
         if key is None:
             key = persons.fresh_key()
-        per_person: defaultdict[bytes, list[int]] = defaultdict(list)
+        per_person: defaultdict[bytes, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
         cell_list: list[int] = []
         for row in rows:
             cell = self._position_of(row)
@@ -343,9 +376,9 @@ class Domain:
                 raise DomainError(f"the table has no column {self.unit.column!r}")
             name = persons.person_name(row[self.unit.column])
             if cell is not None and name is not None:
-                per_person[name].append(cell)
-        for name, cells in per_person.items():
-            cell_list += persons.kept_rows(name, cells, self.unit.max_rows, key)
+                per_person[name][self._is_dropped(row)].append(cell)
+        for name, (cells, later) in per_person.items():
+            cell_list += persons.kept_rows(name, cells, self.unit.max_rows, key, later)
         return cell_list
 
     def __repr__(self) -> str:
@@ -367,7 +400,7 @@ class Domain:
                 | {
                     item.name: getattr(attribute, item.name)
                     for item in fields(attribute)
-                    if item.name != "spellings" or getattr(attribute, item.name) is not None
+                    if item.name not in {"spellings", "rest"} or getattr(attribute, item.name)
                 }
                 for attribute in self.attributes
             ],

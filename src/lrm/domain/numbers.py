@@ -110,6 +110,11 @@ class Numbers(NumericAttribute):
         return self.last_position + 1 + self.size - self.regular
 
     @property
+    def drops(self) -> bool:
+        """Always: what is not a number has no place among knots."""
+        return True
+
+    @property
     def clipping(self) -> str:
         """What happens to numbers beyond the knots, in words."""
         low, high = number_text(self.knots[0]), number_text(self.knots[-1])
@@ -158,7 +163,7 @@ class Numbers(NumericAttribute):
         x = to_float(number)
         if not self.knots[0] <= x <= self.knots[-1]:
             if self.outside == "drop":
-                return None
+                return self.special_position("(below)")
             x = self.knots[0] if x < self.knots[0] else self.knots[-1]
         place = bisect.bisect_right(self.knots, x) - 1
         if place == self.regular - 1:
@@ -170,7 +175,7 @@ class Numbers(NumericAttribute):
         return (place << RECORD_BITS) + share
 
     def special_position(self, label: str) -> int | None:
-        """Return the position of ``(null)`` or ``(nan)``, if it has a cell; others have none."""
+        """Return the position of ``(null)``, ``(nan)`` …, if it has a cell."""
         cell = self.special_cell(label)
         return None if cell is None else self.last_position + cell - (self.regular - 1)
 

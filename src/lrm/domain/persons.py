@@ -21,6 +21,9 @@ put in the order of their cells and every (*m*/*c*)-th is taken, from a random p
 *t* = 0 … *m*-1 is kept where (*t c* + *o*) mod *m* < *c*. These are exactly *c* rows, and each is
 kept with probability *c*/*m* over the offset *o*, whatever its cell. The offset is the SHA-256
 of the person's name under a key that is new for every count, so persons choose independently.
+Rows that an attribute drops, but that statements without it count, come after all others: the
+first *c* are chosen among a person's other rows, and what is left of *c* among these, in the same
+way.
 
 For any key, which rows of a person are kept depends on that person's rows alone: adding or
 removing a person changes the counts by at most *c* in all. The guarantee therefore holds
@@ -84,8 +87,12 @@ def offset_of(name: bytes, total: int, key: bytes) -> int:
     return int(digest[:OFFSET_DIGITS], 16) % total
 
 
-def kept_rows(name: bytes, cells: Sequence[int], max_rows: int, key: bytes) -> list[int]:
+def kept_rows(
+    name: bytes, cells: Sequence[int], max_rows: int, key: bytes, later: Sequence[int] = ()
+) -> list[int]:
     """Return the cells of a person's rows that count.
+
+    ``later`` are the cells of the rows that an attribute drops.
 
     Examples
     --------
@@ -93,7 +100,14 @@ def kept_rows(name: bytes, cells: Sequence[int], max_rows: int, key: bytes) -> l
     [3, 7, 7]
     >>> kept_rows(b"Ann", [7, 7, 3, 4], 2, b"key")
     [4, 7]
+    >>> kept_rows(b"Ann", [7, 3], 3, b"key", later=[4, 5])
+    [3, 7, 5]
     """
+    first = _chosen(name, cells, max_rows, key)
+    return first + _chosen(name, later, max_rows - len(first), key)
+
+
+def _chosen(name: bytes, cells: Sequence[int], max_rows: int, key: bytes) -> list[int]:
     ordered = sorted(cells)
     total = len(ordered)
     if total <= max_rows:

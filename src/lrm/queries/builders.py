@@ -33,7 +33,7 @@ from lrm.queries.maps.products.map import ProductMap
 from lrm.queries.maps.ranges import RangeMap
 from lrm.queries.maps.words import Word, make_factor
 from lrm.queries.sql.atoms import TRUE, compare, nearest_edges, undivided
-from lrm.queries.workload import LabelBlock, Labels, Workload
+from lrm.queries.workload import LabelBlock, Labels, Uses, Workload
 from lrm.queries.workload.families import stack
 from lrm.queries.workload.products import check_importances, product_map, spread_importance
 
@@ -75,6 +75,7 @@ def products(
     >>> batch.shape, batch.names[3]
     ((102, 200), 'q2[age=0..1]')
     """
+    domain = domain.declared
     term_list = [dict(term) for term in terms]
     if names is not None and len(names) != len(term_list):
         raise WorkloadError(f"{len(term_list)} terms need {len(term_list)} names, got {len(names)}")
@@ -91,8 +92,8 @@ def products(
 
 
 def total(domain: Domain, *, name: str = "total") -> Workload:
-    """One query: the number of rows within the domain."""
-    return _term(domain, name, {}, ())
+    """One query: the number of rows."""
+    return _term(domain.declared, name, {}, ())
 
 
 def marginals(
@@ -113,6 +114,7 @@ def marginals(
     >>> marginals(domain, 1).names
     ('count[sex=f]', 'count[sex=m]', 'count[age=0]', 'count[age=1]')
     """
+    domain = domain.declared
     way_list: list[Any] = [ways] if isinstance(ways, int) else list(ways)
     if not way_list:
         raise WorkloadError("marginals need at least one list of attributes")
@@ -137,9 +139,12 @@ def _all_marginals(domain: Domain, orders: tuple[int, ...], name: str) -> Worklo
     for attribute in domain.attributes:
         if isinstance(attribute, Numbers) and max(orders) > 0:
             raise WorkloadError(undivided(attribute, "part of all marginals"))
-    queries = product_map(cross_tabs(domain.shape, orders))
+    batch = cross_tabs(domain.shape, orders)
+    queries = product_map(batch)
     axes = tuple((attribute.name, attribute.labels) for attribute in domain.attributes)
-    return Workload(queries, labels=Labels([LabelBlock(name, axes, orders=orders)]), domain=domain)
+    uses = Uses(batch.term_queries, batch.choice > 0)
+    labels = Labels([LabelBlock(name, axes, orders=orders)])
+    return Workload(queries, labels=labels, domain=domain, uses=uses)
 
 
 def ranges(
@@ -170,6 +175,7 @@ def ranges(
     >>> batch.queries.dense().astype(int).tolist()
     [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]]
     """
+    domain = domain.declared
     declared = _ordered(domain, attribute)
     if bounds is None:
         factor = _asked(domain, attribute, "all-ranges")
@@ -190,6 +196,7 @@ def prefix(
     >>> prefix(Domain([Integers("age", 0, 5, width=2)]), "age").names
     ('count[age=0..1]', 'count[age=0..3]', 'count[age=0..5]')
     """
+    domain = domain.declared
     return _term(domain, name, {attribute: _asked(domain, attribute, "prefix")}, tuple(by))
 
 
@@ -203,16 +210,19 @@ def where(batch: Workload, condition: str) -> Workload:
     quoted = ".".join('"' + part.replace('"', '""') + '"' for part in table.split("."))
     # Compiled, never executed; the only thing that the text could reach is this matrix.
     text = f"SELECT COUNT(*) FROM {quoted} WHERE {condition}"  # noqa: S608
-    condition_products = compile_condition(text, batch.domain)
-    if condition_products is None:
+    compiled = compile_condition(text, batch.domain)
+    if compiled is None:
         raise WorkloadError(f"expected one condition, got {condition!r}")
     nothing: list[Product] = [(1.0, {0: np.zeros(batch.domain.shape[0])})]
-    kept_products = condition_products or nothing
+    kept_products = compiled[0] or nothing
+    uses = None if batch.uses is None else batch.uses.and_also(compiled[1])
     queries, few = batch.products, len(kept_products) <= MANY_PRODUCTS
     if queries is not None and (few or batch.domain.size > WRITTEN_CELLS):
-        return replace(batch, queries=ProductMap(restricted(queries.batch, kept_products)))
+        met = ProductMap(restricted(queries.batch, kept_products))
+        return replace(batch, queries=met, uses=uses)
     cells = sp.diags_array(cell_weights(kept_products, batch.domain.shape))
-    return replace(batch, queries=SparseMap(sp.csr_array(batch.queries.sparse() @ cells)))
+    written = SparseMap(sp.csr_array(batch.queries.sparse() @ cells))
+    return replace(batch, queries=written, uses=uses)
 
 
 def with_importance(batch: Workload, importance: float) -> Workload:
@@ -353,4 +363,7 @@ def _term(
         queries: LinearMap = factors[0]
     else:
         queries = product_map(product_batch(domain.shape, [factors]))
-    return Workload(queries, labels=Labels([LabelBlock(name, tuple(axes))]), domain=domain)
+    used = [axis for axis, factor in enumerate(factors) if factor.kind != "total"]
+    uses = Uses.alike(queries.shape[0], len(factors), used)
+    named = Labels([LabelBlock(name, tuple(axes))])
+    return Workload(queries, labels=named, domain=domain, uses=uses)

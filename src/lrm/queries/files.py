@@ -119,7 +119,8 @@ def as_batch(queries: Any, domain: Declared | None = None) -> Workload:
         return batch
     if batch.domain is not None:
         raise WorkloadError("the queries were written for a domain other than the one given")
-    return replace(batch, domain=domain)
+    is_declared = batch.shape[1] == domain.declared.size
+    return replace(batch, domain=domain.declared if is_declared else domain)
 
 
 def read_batch(source: str | os.PathLike[str], domain: Declared | None = None) -> Workload:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from lrm.queries.maps.products.batch import ProductBatch
 from lrm.queries.maps.products.combine import MANY_PRODUCTS, WRITTEN_CELLS, Product, check_rows
 from lrm.queries.maps.products.map import ProductMap
 from lrm.queries.maps.words import make_factor, word_factor
-from lrm.queries.workload import Label, LabelBlock, Labels, TakenLabels, Workload
+from lrm.queries.workload import Label, LabelBlock, Labels, TakenLabels, Uses, Workload
 
 if TYPE_CHECKING:
     from lrm.domain import Domain
@@ -143,22 +143,28 @@ class _Answers(ABC):
     taken: TakenLabels = field(default_factory=TakenLabels)
     weights: int = 0
     count: int = 0
+    used: list[Uses] = field(default_factory=list)
 
-    def add(
+    def add(  # noqa: PLR0913 - what an answer is made of
         self,
         names: Names,
         axes: Sequence[int],
         products: Sequence[Product],
         rows: Sequence[Rows] = (),
         *,
+        used: Collection[int],
         hidden: bool = False,
     ) -> Label | None:
-        """Append an answer in each of its groups; return a label that it repeats, if any."""
+        """Append an answer in each of its groups; return a label that it repeats, if any.
+
+        ``used`` are the attributes that its statement uses.
+        """
         block = names.label(self.domain, axes, rows, hidden=hidden)
         clash = self.taken.add(block)
         if clash is None:
             self.labels.append(block)
             self.count += block.count
+            self.used.append(Uses.alike(block.count, len(self.domain.attributes), used))
             self._append(axes, products, rows)
         return clash
 
@@ -214,7 +220,8 @@ class FlatRows(_Answers):
         parts = np.concatenate(self.data), np.concatenate(self.indices), indptr
         matrix = sp.csr_array(parts, shape=(self.count, self.domain.size))
         matrix.sort_indices()
-        return Workload(matrix, labels=Labels(self.labels), domain=self.domain)
+        uses = Uses.joined(self.used)
+        return Workload(matrix, labels=Labels(self.labels), domain=self.domain, uses=uses)
 
 
 @dataclass
@@ -315,4 +322,5 @@ class Terms(_Answers):
             SparseMap(queries.sparse()) if flat else queries,
             labels=Labels(self.labels),
             domain=self.domain,
+            uses=Uses.joined(self.used),
         )

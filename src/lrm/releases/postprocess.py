@@ -236,7 +236,7 @@ def _whole_term(batch: ProductBatch, term: int, knots: Mapping[int, int]) -> NDA
         part = np.array(coefficient == round(coefficient))
         for place, factor in enumerate(factors):
             rows = np.ones(len(factor), dtype=bool)
-            if not factor.is_word:
+            if not factor.is_integer():
                 rows = np.all(factor.dense() == np.rint(factor.dense()), axis=1)
             if place in knots and factor.kind != "total":
                 count = knots[place]

@@ -5,11 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lrm.errors import UsageError
 from lrm.planning.plan import Plan
-from lrm.privacy.mechanism import TrueCounts, check_fit, check_total, regrouped
+from lrm.privacy.mechanism import (
+    TrueCounts,
+    check_fit,
+    check_total,
+    count_cells,
+    regrouped,
+)
 from lrm.releases.counts_file import CountsFile
 
 if TYPE_CHECKING:
@@ -74,8 +84,17 @@ class GivenCounts:
             )
         if isinstance(self.given, CountsFile):
             self.given.check()
-        else:
+        elif not self._is_declared(self.given):
             check_fit(self.given, self.plan.workload.shape[1])
+
+    def _is_declared(self, counts: Any) -> bool:
+        """Whether there is one count per declared cell, and none of rows that are dropped."""
+        domain = self.plan.workload.domain
+        return (
+            domain is not None
+            and bool(domain.rest_axes)
+            and count_cells(counts) == domain.declared.size
+        )
 
     def counts(self) -> TrueCounts:
         """Take the counts, and refuse those that the plan was not made for."""
@@ -83,10 +102,20 @@ class GivenCounts:
             hidden = self.given.read()
         else:
             hidden = self.given if isinstance(self.given, TrueCounts) else TrueCounts(self.given)
+        domain = self.plan.workload.domain
+        if domain is not None and self._is_declared(hidden):
+            hidden = regrouped(hidden, partial(_among_all, domain))
         check_fit(hidden, self.plan.workload.shape[1])
         regrouped_counts = regrouped(hidden, self.plan.measured.counts_of)
         check_total(regrouped_counts, self.plan.measured)
         return regrouped_counts
+
+
+def _among_all(domain: Domain, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Counts of declared cells among those of all cells; no row was dropped."""
+    every = np.zeros(domain.size, dtype=np.int64)
+    every[domain.declared_cells] = counts
+    return every
 
 
 Source = CountedTable | GivenCounts

@@ -18,6 +18,7 @@ from lrm.domain import Bins, Categories, Dates, Integers, Numbers
 from lrm.domain.attributes import LARGEST_INTEGER
 from lrm.tables.axes import DROPPED, Axis
 from lrm.tables.base import Column
+from lrm.tables.count import Count
 from lrm.tables.dialect import Clause, Dialect, case, sql_code
 from lrm.tables.shares import knot_position
 
@@ -65,6 +66,15 @@ def cell_sql(axis: Axis, x: str, column: Column, dialect: Dialect, stored: str =
     assert isinstance(attribute, Categories)  # noqa: S101 - all kinds of attribute are above
     other = (f"{stored} IS NOT NULL", sql_code(axis.special("(other)")))
     return dialect.categories(axis, category_value(axis, x, column, dialect), (other, null))
+
+
+def is_dropped(count: Count, dialect: Dialect) -> str:
+    """SQL of whether the words of a row have a value that its attribute drops: 1, or 0."""
+    tests = []
+    for word, stride, size, value in count.dropped_values:
+        place = f"w{word}" if stride == 1 else dialect.quotient(f"w{word}", stride)
+        tests.append(f"({place}) % {size} = {value}")
+    return f"CASE WHEN {' OR '.join(tests)} THEN 1 ELSE 0 END" if tests else "0"
 
 
 def bin_steps(axis: Axis) -> tuple[NDArray[np.float64], list[int | None]]:

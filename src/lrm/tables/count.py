@@ -90,6 +90,23 @@ class Count:
         """Number of different rows, as the words distinguish them."""
         return prod(axis.size for axis in self.axes)
 
+    @property
+    def dropped_values(self) -> list[tuple[int, int, int, int]]:
+        """Where a row has a value that its attribute drops: word, stride, size and value.
+
+        It has one where ``word // stride % size`` is the value, for one of them. Rows of persons
+        have all of their cells, so that no classes are merged.
+        """
+        tests = []
+        for word, places in enumerate(self.words):
+            strides = self.strides(word)
+            for place in places:
+                attribute = self.axes[place].attribute
+                if attribute.rest:
+                    size = attribute.position_count if len(places) == 1 else attribute.size
+                    tests.append((word, strides[place], size, size - 1))
+        return tests
+
     def strides(self, word: int) -> dict[int, int]:
         """What each attribute's class is multiplied by in a word, by the attribute's place."""
         places = self.words[word]

@@ -64,7 +64,7 @@ def _count_by_person(db: DuckDBPyConnection, rows: DuckDbRows, worded: str, tall
     with RowLimit(tally, rows.count.domain.unit.max_rows, persons.fresh_key()) as limit:
         for batch in db.sql(rows.by_person(worded)).to_arrow_reader(BATCH_ROWS):
             words = [batch[f"w{i}"].to_numpy() for i in range(len(rows.count.words))]
-            limit.add(batch["person"], words)
+            limit.add(batch["person"], words, batch["later"].to_numpy())
 
 
 def _worded(reader: Any, rows: DuckDbRows) -> Iterator[tuple[Words, Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lrm.domain import Bins
 from lrm.tables.axes import Axis
 from lrm.tables.base import Column
-from lrm.tables.cell_sql import CASE_LIMIT, bin_steps, cell_sql
+from lrm.tables.cell_sql import CASE_LIMIT, bin_steps, cell_sql, is_dropped
 from lrm.tables.count import Count
 from lrm.tables.csv_values import reading
 from lrm.tables.duckdb_reading import SQL, Reading
@@ -120,11 +120,15 @@ class DuckDbRows:
         return f"SELECT {listed}, n FROM ({grouped}) WHERE {self._counted()}"  # noqa: S608
 
     def by_person(self, worded: str) -> str:
-        """Rows with words and a person, each person's together, in the order of their cells."""
+        """Rows with words and a person, each person's together, in the order of their cells.
+
+        ``later`` is 1 for rows that an attribute drops, which come last.
+        """
         words = ", ".join(f"w{i}" for i in range(len(self.count.words)))
+        later = f"CAST({is_dropped(self.count, SQL)} AS TINYINT)"
         return (
-            f"SELECT {words}, person FROM {worded} "  # noqa: S608 - all parts are quoted
-            f"WHERE {self._counted()} AND person IS NOT NULL ORDER BY person, {words}"
+            f"SELECT {words}, person, {later} AS later FROM {worded} "  # noqa: S608 - all parts are quoted
+            f"WHERE {self._counted()} AND person IS NOT NULL ORDER BY person, later, {words}"
         )
 
     def _counted(self) -> str:

@@ -19,6 +19,7 @@ from lrm.tables.cell_sql import (
     bin_steps,
     category_keys,
     cell_sql,
+    is_dropped,
     joined_categories,
 )
 from lrm.tables.count import Count, Marginal, Part
@@ -104,17 +105,23 @@ class JoinedRows:
     @property
     def ranked(self) -> list[str]:
         """What `kept` looks at, of rows with words and a ``person``."""
-        words = ", ".join(self.word_names)
+        words, later = ", ".join(self.word_names), is_dropped(self.count, self.dialect)
+        rows_of = "person" if later == "0" else f"person, {later}"
+        # How many rows of the person come before those that an attribute drops.
+        in_all = "count(*) OVER (PARTITION BY person)"
+        before = f"({later}) * ({in_all} - count(*) OVER (PARTITION BY {rows_of}))"
+        earlier = "0" if later == "0" else before
         return [
             *self.word_names,
             "person",
-            f"row_number() OVER (PARTITION BY person ORDER BY {words}) - 1 AS place",
-            "count(*) OVER (PARTITION BY person) AS total",
+            f"row_number() OVER (PARTITION BY {rows_of} ORDER BY {words}) - 1 AS place",
+            f"count(*) OVER (PARTITION BY {rows_of}) AS total",
+            f"{earlier} AS earlier",
         ]
 
     def kept(self, key: bytes) -> str:
         """Whether a row that `ranked` describes counts, as `lrm.domain.persons` defines it."""
-        most = self.count.domain.unit.max_rows
+        most = f"greatest({self.count.domain.unit.max_rows} - earlier, 0)"
         offset = f"{self.dialect.person_hash('person', key)} % total"
         condition = f"(place * {most} + {offset}) % total < {most}"
         return f"CASE WHEN total <= {most} THEN TRUE ELSE {condition} END"

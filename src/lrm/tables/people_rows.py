@@ -334,10 +334,10 @@ def _condition(feature: Feature, table: PrivateTable) -> list[Product]:
     if feature.where is None:
         return []
     text = f"SELECT COUNT(*) FROM {SQL.name(table.name)} WHERE {feature.where}"  # noqa: S608 - parsed, never executed
-    products = compile_condition(text, table.domain)
-    if products is None:
+    compiled = compile_condition(text, table.domain)
+    if compiled is None:
         raise feature.error("where must be a condition on columns of its table")
-    return products
+    return compiled[0]
 
 
 def _axes(products: Sequence[Product]) -> set[int]:

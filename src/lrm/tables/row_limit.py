@@ -46,8 +46,8 @@ class RowLimit:
     >>> from lrm.tables.count import count_of
     >>> tally = Tally(count_of(Domain([Integers("cell", 0, 3)]), None))
     >>> with RowLimit(tally, 2, b"key") as limit:
-    ...     limit.add(pa.array([1, 1, 1, 2]), [np.array([0, 1, 2, 3])])
-    ...     limit.add(pa.array([2, 2, 2]), [np.array([3, 3, 3])])
+    ...     limit.add(pa.array([1, 1, 1, 2]), [np.array([0, 1, 2, 3])], np.array([0, 0, 1, 0]))
+    ...     limit.add(pa.array([2, 2, 2]), [np.array([3, 3, 3])], np.array([0, 0, 0]))
     >>> tally.true_counts()
     <TrueCounts of 4 cells, hidden>
     """
@@ -68,46 +68,63 @@ class RowLimit:
             self._finish()
         self._rows.close()
 
-    def add(self, persons: Any, words: Words) -> None:
-        """Take a batch of rows: persons sorted, across batches too, and words for each sorted."""
+    def add(self, persons: Any, words: Words, later: NDArray[np.signedinteger]) -> None:
+        """Take a batch of rows: persons sorted, across batches too, and words for each sorted.
+
+        ``later`` is 1 for rows that an attribute drops, which come last of a person's.
+        """
         if not len(persons):
             return
         compute = load_engine("pyarrow.compute")
         changes = compute.not_equal(persons[1:], persons[:-1]).to_numpy(zero_copy_only=False)
         begins = np.concatenate([[0], np.flatnonzero(changes) + 1])
         last, done, rows = int(begins[-1]), 0, len(persons)
+        marked = [later.astype(np.int64), *words]
         if self._person is not None and persons[0].equals(self._person[0]):
             done = int(begins[1]) if len(begins) > 1 else rows
-            self._rows.append([word[:done] for word in words])
+            self._rows.append([word[:done] for word in marked])
         if done == rows:
             return
         self._finish()
-        complete = [word[done:last] for word in words]
+        complete = [word[done:last] for word in marked]
         self._count(persons[done:last], complete, begins[begins >= done][:-1] - done)
         self._person = persons[last : last + 1]
-        self._rows.append([word[last:] for word in words])
+        self._rows.append([word[last:] for word in marked])
 
     def _finish(self) -> None:
         """Process the last person seen."""
         if self._person is None:
             return
-        total, most, place = self._rows.total, self._max_rows, 0
-        (offset,) = self._offsets(self._person, np.array([total])).tolist()
-        for words, counts in self._rows.take():
-            # Kept rows before row t: the multiples of the total up to t c + o - c.
-            places = place + np.concatenate([[0], np.cumsum(counts)])
-            before = (places * most + (offset - most)) // total
-            # No branch here and below: which lines run depends on no value.
-            self._tally.add(words, np.where(total > most, np.diff(before), counts))
-            place = int(places[-1])
+        later = self._rows.later
+        totals = np.array([self._rows.total - later, later])
+        limits = np.array([self._max_rows, max(self._max_rows - int(totals[0]), 0)])
+        both = self._person.take(np.zeros(2, dtype=np.int64))
+        offsets = self._offsets(both, np.maximum(totals, 1))
+        places = np.zeros(2, dtype=np.int64)
+        for (mark, *words), counts in self._rows.take():
+            for group in (0, 1):
+                total, most = max(int(totals[group]), 1), int(limits[group])
+                # Kept rows before row t: the multiples of the total up to t c + o - c.
+                of_group = np.where(mark == group, counts, 0)
+                row_places = places[group] + np.concatenate([[0], np.cumsum(of_group)])
+                before = (row_places * most + (offsets[group] - most)) // total
+                # No branch here and below: which lines run depends on no value.
+                self._tally.add(words, np.where(total > most, np.diff(before), of_group))
+                places[group] = row_places[-1]
         self._rows.close()
         self._person, self._rows = None, _Rows()
 
     def _count(self, persons: Any, words: Words, begins: Numbers) -> None:
         """Count the rows of persons who have no further rows."""
-        rows_in_all = len(persons)
-        totals = np.diff(np.append(begins, rows_in_all))
-        many = totals > self._max_rows
+        rows_in_all, (later, *words) = len(persons), words
+        starts_later = np.flatnonzero(np.diff(later, prepend=0) > 0)
+        runs = np.union1d(begins, starts_later)  # a person's rows, and those that come later
+        totals = np.diff(np.append(runs, rows_in_all))
+        is_rest = ~np.isin(runs, begins)
+        earlier = np.where(is_rest, np.concatenate([[0], totals[:-1]]), 0)
+        limits = np.maximum(self._max_rows - earlier, 0)
+        begins = runs
+        many = totals > limits
         # One entry per row of those who have too many.
         rows = np.flatnonzero(np.repeat(many, totals))
         few = totals[many]
@@ -115,7 +132,8 @@ class RowLimit:
         place = rows - np.repeat(begins[many], few)
         offset = np.repeat(self._offsets(persons.take(begins[many]), few), few)
         within_limit = np.ones(rows_in_all, dtype=np.bool_)
-        within_limit[rows] = (place * self._max_rows + offset) % total < self._max_rows
+        most = np.repeat(limits[many], few)
+        within_limit[rows] = (place * most + offset) % total < most
         self._tally.add([word[within_limit] for word in words])
 
     def _offsets(self, persons: Any, totals: Numbers) -> Numbers:
@@ -129,12 +147,15 @@ class RowLimit:
 
 
 class _Rows:
-    """Rows of one person, sorted: each run of equal ones as its words and its length."""
+    """Rows of one person, sorted: each run of equal ones as its words and its length.
+
+    The first word is 1 for rows that an attribute drops, else 0.
+    """
 
     def __init__(self) -> None:
         self._file = tempfile.SpooledTemporaryFile(max_size=SPILLED_BYTES)  # noqa: SIM115 - as long as this record
         self._columns = 0
-        self.total = 0
+        self.total = self.later = 0  # rows; of these, rows that an attribute drops
 
     def append(self, words: Words) -> None:
         """Keep the rows that follow those before."""
@@ -148,6 +169,7 @@ class _Rows:
         self._file.write(runs.tobytes())
         self._columns = runs.shape[1]
         self.total += rows
+        self.later += int(words[0].sum())
 
     def take(self) -> Iterator[tuple[Words, Numbers]]:
         """Yield words and lengths of runs, a bounded number at once."""

@@ -69,7 +69,11 @@ def knot_position(axis: Axis, x: str, rest: Sequence[Clause], dialect: Dialect) 
     assert isinstance(attribute, Numbers)  # noqa: S101 - the caller looked
     knots, last = attribute.knots, str(attribute.last_position)
     clip = attribute.outside == "clip"
-    clauses = [(f"{x} < {dialect.number(knots[0])}", "0" if clip else "NULL")]
+    nan, null, invalid = (
+        "NULL" if position is None else str(position)
+        for position in map(attribute.special_position, ("(nan)", "(null)", "(invalid)"))
+    )
+    clauses = [(f"{x} < {dialect.number(knots[0])}", "0" if clip else invalid)]
     for place, (low, high) in enumerate(itertools.pairwise(knots)):
         offset, width = f"({x} - {dialect.number(low)})", dialect.number(high - low)
         start = place << RECORD_BITS
@@ -78,15 +82,14 @@ def knot_position(axis: Axis, x: str, rest: Sequence[Clause], dialect: Dialect) 
         small = f"{offset} * {dialect.number(2.0 * RECORD)} < {width}"
         position = f"CASE WHEN {small} THEN {start} ELSE {start} + {dialect.as_bigint(share)} END"
         clauses.append((f"{x} < {dialect.number(high)}", position))
-    nan, null = (attribute.special_position(label) for label in ("(nan)", "(null)"))
     # NaN is greater than every number on these engines.
     clauses += [
-        (dialect.is_nan(x), "NULL" if nan is None else str(nan)),
+        (dialect.is_nan(x), nan),
         (f"{x} = {dialect.number(knots[-1])}", last),
-        (f"{x} IS NOT NULL", last if clip else "NULL"),
+        (f"{x} IS NOT NULL", last if clip else invalid),
     ]
-    stored_null = rest[0][0]
-    return [*clauses, (stored_null, "NULL" if null is None else str(null))]
+    (stored_null, _), (stored, _) = rest
+    return [*clauses, (stored_null, null), (stored, invalid)]
 
 
 def share_sql(attribute: Numbers, word: str, dialect: Dialect) -> tuple[str, str]:

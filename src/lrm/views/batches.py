@@ -56,7 +56,7 @@ def domain_blocks(domain: Domain | None) -> list[Block]:
         (
             attribute.name,
             attribute.kind,
-            f"{attribute.size:,}",
+            f"{len(attribute.labels):,}",
             _shortened(attribute.labels[: attribute.regular]),
             _RULES[attribute.null],
             _RULES[attribute.outside],

@@ -85,7 +85,7 @@ def write_rows(rows: SyntheticRows, path: str | os.PathLike[str]) -> None:
 
 
 def _domain(domain: Domain) -> Document:
-    cells = many(domain.size, "cell", "cells")
+    cells = many(domain.declared.size, "cell", "cells")
     words = f"{cells}; protects {domain.unit.words}"
     return Document("", (*domain_blocks(domain), Prose((words,))))
 

@@ -407,10 +407,9 @@ class Actions:
         outcome = self._compiler.compile(domain, batch)
         if outcome.domain is None or outcome.problems:
             raise UsageError("correct the errors of the domain and the questions first")
-        questions = compile_whole(batch, outcome.domain)
-        plan_domain = plan.workload.domain
+        questions = compile_whole(batch, outcome.domain).over_all_rows()
         if (
-            plan_domain != outcome.domain
+            plan.workload.domain != questions.domain
             or questions.unweighted_digest != plan.workload.unweighted_digest
         ):
             raise UsageError(

@@ -202,7 +202,7 @@ class Compiler:
             clash = next(filter(None, map(taken.add, labels.blocks)), None)
             if clash is not None:
                 problems.append(Problem(chunk.line, taken_name(clash).sentence))
-            table = outcome.made.selects[0][2]
+            table = outcome.made.selects[0].table
             parts = _parts(outcome.made, table.title, domain)
             statements.append(Asked(chunk.line, table.title, weight, table.expected, parts))
             limits.append(table.within)

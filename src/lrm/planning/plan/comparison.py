@@ -89,7 +89,7 @@ class Contest:
     def __init__(
         self, workload: Any, domain: Domain | None = None, time_limit: float | None = None
     ) -> None:
-        self.problem = Problem(as_batch(workload, domain))
+        self.problem = Problem(as_batch(workload, domain).over_all_rows())
         self._time_limit = time_limit
         self._least = math.inf  # error of the best Laplace plan so far
         clock = Clock(time_limit)

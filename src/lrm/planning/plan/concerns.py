@@ -112,7 +112,8 @@ def _dropping(plan: Plan) -> tuple[str, ...]:
     names = [
         attribute.name
         for place, attribute in enumerate(domain.attributes)
-        if "drop" in {attribute.null, attribute.outside}
+        if attribute.drops
+        and not attribute.rest
         and not any(table.depends_on(place, domain.shape) for table in plan.measured.tabulations)
     ]
     if not names:

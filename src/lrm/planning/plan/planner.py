@@ -157,7 +157,7 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
     kind: Noise = "gaussian" if noise == "gaussian" else "laplace"
     clock = Clock(time_limit, on_step)
     timings = Timings()
-    batch = as_batch(workload, domain)
+    batch = as_batch(workload, domain).over_all_rows()
     with threadpool_limits(threads), clock.stop_on_interrupt() as interruption:
         with timings.of("search"):
             goals = _goals(batch, mechanism, objective, meet, kind, clock)

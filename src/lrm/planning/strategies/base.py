@@ -36,6 +36,7 @@ from lrm.queries.maps.linear import Floats, LinearMap
 from lrm.queries.maps.matrices import DenseMap, SparseMap
 from lrm.queries.maps.products.batch import ProductBatch
 from lrm.queries.maps.products.combine import weigh_terms
+from lrm.queries.maps.products.filled import filled
 from lrm.queries.workload import Workload, weigh_rows
 
 LISTED_CELLS = 1 << 14
@@ -101,6 +102,11 @@ class Problem:
         if queries is None:
             return None
         return weigh_terms(queries.batch, self.workload.importance)
+
+    @cached_property
+    def searched_products(self) -> ProductBatch | None:
+        """The terms that a search over products is about: tables with the cell that is unseen."""
+        return None if self.products is None else filled(self.products)
 
     @property
     def has_replaced_units(self) -> bool:

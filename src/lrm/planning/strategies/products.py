@@ -62,12 +62,18 @@ def _batch(problem: Problem) -> ProductBatch:
     return problem.products
 
 
+def _searched_batch(problem: Problem) -> ProductBatch:
+    """The batch that a search is about, once it is known to be one over products."""
+    batch = _batch(problem)
+    return problem.searched_products or batch
+
+
 def best_products(problem: Problem, search: Search, *, effort: Effort = "normal") -> ProductChoice:
     """The best known strategy over products: weighted marginals, or residuals for Gaussian noise.
 
     `bounded` states how far it may be from the best of all.
     """
-    batch, terms = _batch(problem), terms_of_statements(problem)
+    batch, terms = _searched_batch(problem), terms_of_statements(problem)
     if search.noise == "gaussian":
         residuals = optimise_gaussian_groups(batch, clock=search.clock, statements=terms)
         return _searched("best", residuals, search, effort)
@@ -85,7 +91,7 @@ def products_in_groups(
     problem: Problem, search: Search, groups: list[frozenset[int]], effort: Effort
 ) -> ProductChoice:
     """The strategy that measures given groups of terms, each by itself."""
-    batch = _batch(problem)
+    batch = _searched_batch(problem)
     if search.noise == "gaussian":
         residuals = solve_gaussian_groups(batch, groups, clock=search.clock)
         return _searched("best", residuals, search, effort)
@@ -121,7 +127,8 @@ def terms_of_statements(problem: Problem) -> list[frozenset[int]]:
 
 def bounded(choice: ProductChoice, problem: Problem) -> ProductChoice:
     """A choice with a number that no strategy for the weighted terms of a batch is below."""
-    proven = choice.found.bound * (1.0 - ROUNDING)
+    is_filled = problem.searched_products is not problem.products  # bounds are of other queries
+    proven = 0.0 if is_filled else choice.found.bound * (1.0 - ROUNDING)
     return replace(choice, least_error=proven or product_bound(_batch(problem)))
 
 
@@ -242,7 +249,7 @@ def marginals(problem: Problem, search: Search, *, effort: Effort = "normal") ->
     """Weighted marginals over identities: the classical choice."""
     _only_laplace(search, "marginals")
     strategy = optimise_products(
-        _batch(problem),
+        _searched_batch(problem),
         effort=effort,
         seed=search.seed,
         clock=search.clock,

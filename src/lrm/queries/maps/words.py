@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from lrm.errors import WorkloadError
+from lrm.queries.maps.leading import Leading
 from lrm.queries.maps.linear import Floats, Integers, LinearMap, StoredMap, WeightedRanges
 from lrm.queries.maps.matrices import DenseMap, check_weights
 
@@ -370,6 +371,8 @@ LARGEST_SIZE = 1 << 26
 
 def kind_of(factor: LinearMap) -> str:
     """The word of a factor, or ``"rows"`` for a matrix, as files and labels spell it."""
+    if isinstance(factor, Leading):
+        return factor.inner.kind
     return factor.kind if factor.is_word else "rows"
 
 
@@ -386,6 +389,20 @@ def word_factor(word: str, size: int) -> LinearMap:
         raise WorkloadError(f"a factor must be an array or one of {words}, not {word!r}")
     _check_size(size)
     return WORDS[word](size)
+
+
+def stored_word(word: str, size: int, queries: int) -> LinearMap:
+    """The factor of so many queries that a file names by a word: of all values, or but the last.
+
+    Examples
+    --------
+    >>> stored_word("identity", 3, 3).kind, stored_word("identity", 3, 2).kind
+    ('identity', 'leading')
+    """
+    factor = word_factor(word, size)
+    if len(factor) != queries and size > 1 and word != Total.kind:
+        return Leading(word_factor(word, size - 1))
+    return factor
 
 
 def make_factor(factor: ArrayLike | Word | LinearMap, size: int) -> LinearMap:

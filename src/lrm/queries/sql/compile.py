@@ -55,21 +55,38 @@ REMEMBERED = 4000
 MOST_VALUES = 20_000
 """Comparisons and expressions whose values are remembered."""
 
-Selects = list[tuple[list[AnyAnswer], "Display | None", Statement]]
-"""For each SELECT that UNION ALL joins: its answers, their display, and the table they form."""
+
+@dataclass(frozen=True, eq=False)
+class MadeSelect:
+    """One SELECT, compiled: its answers, their display, and the table they form.
+
+    ``used`` are the attributes that it uses: rows that one of them drops are in none of its
+    answers, and rows that another attribute drops are.
+    """
+
+    answers: list[AnyAnswer]
+    display: Display | None
+    table: Statement
+    used: frozenset[int]
+
+    def moved(self, lines: int) -> MadeSelect:
+        """The same SELECT some lines further down."""
+        answers = [answer.moved(lines) for answer in self.answers]
+        table = replace(self.table, line=(self.table.line or 0) + lines)
+        return replace(self, answers=answers, table=table)
 
 
 @dataclass(frozen=True, eq=False)
 class Made:
     """One statement, compiled; ``warnings`` are what was noticed, with lines."""
 
-    selects: Selects
+    selects: list[MadeSelect]
     warnings: list[SqlError]
 
     @property
     def answers(self) -> list[AnyAnswer]:
         """The answers of all its SELECTs."""
-        return [answer for answers, *_ in self.selects for answer in answers]
+        return [answer for select in self.selects for answer in select.answers]
 
     def labels(self, domain: Domain) -> list[LabelBlock]:
         """What its answers are called in their groups: linear ones first."""
@@ -78,14 +95,7 @@ class Made:
 
     def moved(self, lines: int) -> Made:
         """The same statement some lines further down."""
-        selects: Selects = [
-            (
-                [answer.moved(lines) for answer in answers],
-                display,
-                replace(table, line=(table.line or 0) + lines),
-            )
-            for answers, display, table in self.selects
-        ]
+        selects = [select.moved(lines) for select in self.selects]
         return Made(selects, [_moved_error(error, lines) for error in self.warnings])
 
 
@@ -161,6 +171,7 @@ _MEMORY = Memory()
 
 def compile_batch(text: str, domain: Domain) -> Workload:
     """Compile a batch of SELECT statements; see `lrm.sql`."""
+    domain = domain.declared
     every = _all_made(text, domain)
     return _weighed(_batch(every, domain), [chunk for chunk, _ in every])
 
@@ -170,50 +181,56 @@ def _batch(every: list[tuple[Chunk, Made]], domain: Domain) -> Workload:
     single = len(domain.attributes) == 1 and not any(_is_long(made) for _, made in every)
     rows = FlatRows(domain) if single else Terms(domain)
     inputs = Inputs(rows)
-    waiting: list[tuple[Chunk, DerivedAnswer | QuantileAnswer]] = []
+    waiting: list[tuple[Chunk, DerivedAnswer | QuantileAnswer, frozenset[int]]] = []
     displays: list[Display] = []
     tables: list[Statement] = []
     for chunk, made in every:
-        for answers, display, table in made.selects:
-            displays += [] if display is None else [display]
+        for select in made.selects:
+            displays += [] if select.display is None else [select.display]
             before = rows.count, len(waiting)
-            for answer in answers:
+            for answer in select.answers:
                 if not isinstance(answer, Answer):
-                    waiting.append((chunk, answer))  # what is asked anyway comes first
+                    waiting.append((chunk, answer, select.used))  # what is asked anyway comes first
                     continue
                 for part in answer.parts:
                     with in_statement(chunk):
-                        inputs.note(part)
-                        clash = rows.add(answer.names, part.axes, part.products, part.rows)
+                        inputs.note(part, select.used)
+                        clash = rows.add(
+                            answer.names, part.axes, part.products, part.rows, used=select.used
+                        )
                         if clash is not None:
                             raise taken_name(clash)
             here = replace(
-                table,
+                select.table,
                 rows=(before[0], rows.count),
                 derived=(before[1], len(waiting)),
-                display=None if display is None else len(displays) - 1,
+                display=None if select.display is None else len(displays) - 1,
             )
             # A later part of UNION ALL has no name: it continues the table of the first.
             tables[-1:] = [*tables[-1:], here] if here.name else [tables[-1].joined(here)]
     derived = []
-    for chunk, answer in waiting:
+    for chunk, answer, used in waiting:
         with in_statement(chunk):
-            derived.append(inputs.derived(answer))
+            derived.append(inputs.derived(answer, used))
     statements = tuple(distinct_names(tables))
     return replace(
         rows.finished(), derived=tuple(derived), display=tuple(displays), statements=statements
     )
 
 
-def compile_condition(text: str, domain: Domain) -> list[Product] | None:
-    """The products that a batch of one ungrouped answer adds up; None for any other batch."""
-    all_answers = [
-        made_answer for _, made in _all_made(text, domain) for made_answer in made.answers
-    ]
-    answer = all_answers[0]
-    if len(all_answers) != 1 or not isinstance(answer, Answer):
+def compile_condition(text: str, domain: Domain) -> tuple[list[Product], frozenset[int]] | None:
+    """The products that a batch of one ungrouped answer adds up, and the attributes that it uses.
+
+    None for any other batch.
+    """
+    selects = [select for _, made in _all_made(text, domain) for select in made.selects]
+    answers = [answer for select in selects for answer in select.answers]
+    answer = answers[0]
+    if len(answers) != 1 or not isinstance(answer, Answer):
         return None
-    return None if answer.blocks != [((), ())] or answer.names.fixed else answer.products
+    if answer.blocks != [((), ())] or answer.names.fixed:
+        return None
+    return answer.products, selects[0].used
 
 
 def _all_made(text: str, domain: Domain) -> list[tuple[Chunk, Made]]:
@@ -364,7 +381,7 @@ def _compile_statement(
     chunk, union = read.chunk, read.union
     with in_statement(chunk):
         seen: set[str] = set()
-        selects: Selects = []
+        selects: list[MadeSelect] = []
         notices: list[SqlError] = []
         compiled: list[Select] = []
         for number, answers in enumerate(read.selects):
@@ -382,15 +399,13 @@ def _compile_statement(
             name = "" if number else table.answers[0]
             table = replace(table, name=name, title=title, expected=remarks.expected)
             compiled.append(select)
-            selects.append((select_answers, display, table))
+            selects.append(MadeSelect(select_answers, display, table, answers.axes))
             for sentence, node in select.cells.warnings.items():
                 notices.append(placed(fail("constant", sentence, node), chunk))
         notices += [placed(fail("within", doubt), chunk) for doubt in remarks.doubts]
         selects = [
-            (select_answers, display, replace(table, within=within))
-            for (select_answers, display, table), within in zip(
-                selects, _within(remarks, compiled), strict=True
-            )
+            replace(select, table=replace(select.table, within=within))
+            for select, within in zip(selects, _within(remarks, compiled), strict=True)
         ]
     return Made(selects, notices)
 

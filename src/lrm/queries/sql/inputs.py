@@ -27,8 +27,11 @@ if TYPE_CHECKING:
     from lrm.queries.maps.products.combine import Product
 
 Vectors = tuple[tuple[int, bytes], ...]
-Key = tuple[tuple[int, ...], tuple[tuple[float, Vectors], ...]]
-"""What a linear query asks, without its scale and its groups' cells: attributes, products."""
+Key = tuple[frozenset[int], tuple[int, ...], tuple[tuple[float, Vectors], ...]]
+"""What a linear query asks, without its scale and its groups' cells.
+
+The attributes that decide which rows are dropped, those that it is grouped by, and products.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,17 +148,22 @@ class Inputs:
     rows: FlatRows | Terms
     known: dict[Key, list[_Asked]] = field(default_factory=dict)
 
-    def note(self, part: Part) -> None:
-        """Remember a query that is about to be added."""
-        key, scale = _key(part)
+    def note(self, part: Part, used: frozenset[int]) -> None:
+        """Remember a query that is about to be added, whose statement uses some attributes."""
+        key, scale = self._key(part, used)
         self.known.setdefault(key, []).append(_Asked(part, self.rows.count, scale))
 
-    def _find(self, part: Part) -> Block | None:
+    def _key(self, part: Part, used: frozenset[int]) -> tuple[Key, float]:
+        dropping = [axis for axis in used if self.rows.domain.attributes[axis].drops]
+        products, scale = _normal(part)
+        return (frozenset(dropping), part.axes, products), scale
+
+    def _find(self, part: Part, used: frozenset[int]) -> Block | None:
         """Where the queries of a part are among those that are asked, with their own strides.
 
         They may be some of those of another part: LAG asks for the group before.
         """
-        key, scale = _key(part)
+        key, scale = self._key(part, used)
         shape = self.rows.domain.shape
         for known_part in self.known.get(key, ()):
             offset = known_part.offset(part, shape)
@@ -164,24 +172,27 @@ class Inputs:
                 return Block(known_part.start + offset, strides, scale / known_part.scale)
         return None
 
-    def derived(self, answer: DerivedAnswer | QuantileAnswer) -> Derived:
-        """The derived answer, whose inputs are added to the batch where they are new."""
+    def derived(self, answer: DerivedAnswer | QuantileAnswer, used: frozenset[int]) -> Derived:
+        """The derived answer, whose inputs are added to the batch where they are new.
+
+        ``used`` are the attributes that its statement uses.
+        """
         clash = self.rows.taken.add(answer.label)
         if clash is not None:
             raise taken_name(clash)
         if isinstance(answer, QuantileAnswer):
-            block = self._block(answer.part, answer, 1)
+            block = self._block(answer.part, answer, 1, used)
             name = self.rows.domain.attributes[answer.axis].name
             ends = answer.lows, answer.highs
             return Quantile(answer.label, answer.level, block, *ends, name, answer.method)
-        known_ways = (way for way in answer.ways if all(map(self._find, way[1])))
+        known_ways = (way for way in answer.ways if all(self._find(part, used) for part in way[1]))
         steps, parts, undivided = next(known_ways, answer.ways[-1])
         order = list(dict.fromkeys(step for step in steps if isinstance(step, int)))
         formula, other = (
             tuple(order.index(step) if isinstance(step, int) else step for step in each)
             for each in (steps, undivided or ())
         )
-        blocks = [self._block(parts[k], answer, place + 1) for place, k in enumerate(order)]
+        blocks = [self._block(parts[k], answer, place + 1, used) for place, k in enumerate(order)]
         return Computed(
             answer.label,
             Formula(formula),
@@ -191,15 +202,21 @@ class Inputs:
             Formula(other) if other else None,
         )
 
-    def _block(self, part: Part, answer: DerivedAnswer | QuantileAnswer, number: int) -> Block:
-        block_strides = self._find(part)
+    def _block(
+        self,
+        part: Part,
+        answer: DerivedAnswer | QuantileAnswer,
+        number: int,
+        used: frozenset[int],
+    ) -> Block:
+        block_strides = self._find(part, used)
         if block_strides is None:
-            key, scale = _key(part)
+            key, scale = self._key(part, used)
             Block(0, (), scale).check((), 1)
             self.known.setdefault(key, []).append(_Asked(part, self.rows.count, 1.0))
             products = [(coefficient / scale, vectors) for coefficient, vectors in part.products]
-            self._hide(answer, replace(part, products=products), number)
-            block_strides = self._find(part)
+            self._hide(answer, replace(part, products=products), number, used)
+            block_strides = self._find(part, used)
         assert block_strides is not None  # noqa: S101 - it was just added
         strides = dict(zip(part.axes, block_strides.strides, strict=True))
         fixed = len(answer.label.axes) - len(answer.axes)
@@ -208,7 +225,13 @@ class Inputs:
             row_counts.append(strides[answer.axis])
         return replace(block_strides, strides=tuple(row_counts))
 
-    def _hide(self, answer: DerivedAnswer | QuantileAnswer, part: Part, number: int) -> None:
+    def _hide(
+        self,
+        answer: DerivedAnswer | QuantileAnswer,
+        part: Part,
+        number: int,
+        used: frozenset[int],
+    ) -> None:
         label = answer.label
         count = len(label.axes) - len(answer.axes) if part.fixed else 0
         fixed = tuple((name, labels[0]) for name, labels in label.axes[:count])
@@ -216,12 +239,15 @@ class Inputs:
         for again in count_from(0):
             more = f".{again}" if again else ""
             names = Names(f"{label.query} (part {number}{more})", label.line, fixed)
-            if self.rows.add(names, part.axes, part.products, part.rows, hidden=True) is None:
+            clash = self.rows.add(
+                names, part.axes, part.products, part.rows, used=used, hidden=True
+            )
+            if clash is None:
                 return
 
 
-def _key(part: Part) -> tuple[Key, float]:
-    """What a part asks, with its weights at most 1, and the factor that this took out."""
+def _normal(part: Part) -> tuple[tuple[tuple[float, Vectors], ...], float]:
+    """The products of a part, with weights at most 1, and the factor that this took out."""
     normal: list[tuple[float, tuple[tuple[int, bytes], ...]]] = []
     for factor, vectors in part.products:
         coefficient = factor
@@ -238,7 +264,7 @@ def _key(part: Part) -> tuple[Key, float]:
     normal.sort()
     scale = max((abs(coefficient) for coefficient, _ in normal), default=1.0)
     products = tuple((coefficient / scale, axis_vectors) for coefficient, axis_vectors in normal)
-    return (part.axes, products), scale
+    return products, scale
 
 
 def reach(products: Sequence[Product]) -> tuple[float, float]:

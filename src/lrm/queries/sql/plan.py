@@ -219,6 +219,20 @@ class Answers:
     totals: Mapping[Expr, str] = field(default_factory=dict)
 
     @property
+    def axes(self) -> frozenset[int]:
+        """The attributes that it uses anywhere."""
+        every = (
+            *self.where,
+            *(key for keys in self.sets for key in keys),
+            *(item.expr for item in self.items),
+            *self.later,
+            *self.having,
+            *self.order,
+            *self.qualify,
+        )
+        return frozenset[int]().union(*(expression.axes for expression in every))
+
+    @property
     def is_cut(self) -> bool:
         """Whether LIMIT or OFFSET cuts it."""
         return self.limit is not None or self.offset > 0

@@ -22,6 +22,7 @@ from lrm.queries.workload.label_blocks import Group, Label, LabelBlock, Numbered
 from lrm.queries.workload.label_columns import LabelColumns, Span, spans_of
 from lrm.queries.workload.labels import Labels, Names, TakenLabels
 from lrm.queries.workload.statements import Column, Kind, Statement
+from lrm.queries.workload.uses import Uses
 
 __all__ = [
     "EXPLICIT_QUERIES",
@@ -47,6 +48,7 @@ __all__ = [
     "Statement",
     "Step",
     "TakenLabels",
+    "Uses",
     "Workload",
     "check_listable",
     "derived_from_facts",

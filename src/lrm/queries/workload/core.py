@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +24,7 @@ from lrm.queries.workload.display import Display
 from lrm.queries.workload.label_blocks import LabelBlock
 from lrm.queries.workload.labels import Labels, Names, repeated_name
 from lrm.queries.workload.statements import Statement, check_statements, statements_of
+from lrm.queries.workload.uses import Uses, over_all_rows, unused_axes
 
 EXPLICIT_QUERIES = 1 << 22
 """Above this many queries (4 million), per-query lists are refused."""
@@ -57,6 +58,9 @@ class Workload:
     statements
         Which answers form one table, as the statements of SQL do. It changes no answer, and is not
         part of the digest.
+    uses
+        Which attributes each query uses; all of them by default. A row that an attribute drops
+        counts in the queries that do not use it (`over_all_rows`).
 
     >>> workload = Workload([[1, 1, 0], [0, 1, 1]], names=["young", "old"])
     >>> workload.shape, workload.names[1]
@@ -70,6 +74,7 @@ class Workload:
     derived: tuple[Derived, ...]
     display: tuple[Display, ...]
     statements: tuple[Statement, ...]
+    uses: Uses | None
 
     def __init__(  # noqa: PLR0913 - what a batch consists of
         self,
@@ -82,6 +87,7 @@ class Workload:
         derived: Iterable[Derived] = (),
         display: Iterable[Display] = (),
         statements: Iterable[Statement] = (),
+        uses: Uses | None = None,
     ) -> None:
         checked = as_map(queries)
         m, n = checked.shape
@@ -99,6 +105,9 @@ class Workload:
         set_field(self, "derived", tuple(derived))
         set_field(self, "display", tuple(display))
         set_field(self, "statements", tuple(statements))
+        set_field(self, "uses", uses)
+        if uses is not None:
+            uses.check(m, 0 if domain is None else len(domain.attributes))
         check_derived(self.derived, m)
         check_statements(self.statements, m, len(self.derived), len(self.display))
         if self.derived:
@@ -155,6 +164,36 @@ class Workload:
             for place in range(*statement.derived):
                 expected[place] = statement.expected
         return expected
+
+    @property
+    def unused_axes(self) -> tuple[int, ...]:
+        """The attributes whose dropped rows some query counts, as it does not use them."""
+        return () if self.domain is None else unused_axes(self.uses, self.domain)
+
+    def over_all_rows(self, axes: Iterable[int] = ()) -> Workload:
+        """The same queries with a cell for the rows that an attribute drops, where one is needed.
+
+        An attribute gets one if some query does not use it, or if it is among ``axes``.
+
+        Examples
+        --------
+        >>> from lrm.domain import Categories, Domain
+        >>> from lrm.queries.builders import marginals
+        >>> domain = Domain([Categories("sex", ["f", "m"])])
+        >>> marginals(domain, [[], ["sex"]]).over_all_rows().queries.dense().astype(int).tolist()
+        [[1, 1, 1], [1, 0, 0], [0, 1, 0]]
+        """
+        if self.domain is None:
+            return self
+        new = {*self.unused_axes, *axes}.difference(self.domain.rest_axes)
+        if not new:
+            return self if self.uses is None else replace(self, uses=None)
+        return replace(
+            self,
+            queries=over_all_rows(self.queries, self.uses, self.domain, new),
+            domain=self.domain.with_rest({*new, *self.domain.rest_axes}),
+            uses=None,
+        )
 
     @cached_property
     def digest(self) -> str:

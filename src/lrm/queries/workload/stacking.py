@@ -17,6 +17,7 @@ from lrm.queries.workload.core import EXPLICIT_QUERIES, Workload
 from lrm.queries.workload.derived import Derived
 from lrm.queries.workload.labels import Labels
 from lrm.queries.workload.statements import Statement, distinct_names, shift
+from lrm.queries.workload.uses import Uses
 
 
 def stack(workloads: Sequence[Workload]) -> Workload:
@@ -45,6 +46,17 @@ def stack(workloads: Sequence[Workload]) -> Workload:
         derived=_derived(workloads),
         display=[display for part in workloads for display in part.display],
         statements=_statements(workloads),
+        uses=_uses(workloads, len(domains[0].attributes)) if domains else None,
+    )
+
+
+def _uses(workloads: Sequence[Workload], attributes: int) -> Uses | None:
+    """The attributes that the queries of all parts use; a part that does not say uses all."""
+    if all(part.uses is None for part in workloads):
+        return None
+    every = range(attributes)
+    return Uses.joined(
+        [part.uses or Uses.alike(part.shape[0], attributes, every) for part in workloads]
     )
 
 

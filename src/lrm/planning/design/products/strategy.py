@@ -19,6 +19,7 @@ from lrm.errors import WorkloadError
 from lrm.planning.design.products.corners import at_corners, check_parts, find_parts
 from lrm.planning.design.products.marginals import Marginals
 from lrm.queries.maps.kron import kron, kronecker
+from lrm.queries.maps.leading import Leading
 from lrm.queries.maps.linear import Floats, Integers, LinearMap
 from lrm.queries.maps.matrices import DenseMap
 from lrm.queries.maps.products.batch import FactorNumbers, ProductBatch
@@ -133,7 +134,8 @@ class Axis:
         if factor.kind == "total":
             return bool((marks >= 0).all())
         if factor.is_word:
-            return size == factor.shape[1] and not self._has_own_corners
+            unseen = factor.kind == Leading.kind and marks[-1] < 0
+            return size == factor.shape[1] - unseen and not self._has_own_corners
         is_counted = marks >= 0
         rows = factor.dense()
         if np.any(rows[:, ~is_counted] != 0):

@@ -17,7 +17,7 @@ from lrm.files.spelling import how_many
 from lrm.queries.maps.linear import Floats, Integers, LinearMap, StoredMap
 from lrm.queries.maps.matrices import SparseMap
 from lrm.queries.maps.products.batch import MOST_CHOICES, ProductBatch
-from lrm.queries.maps.words import LARGEST_SIZE, WORDS, kind_of, make_factor
+from lrm.queries.maps.words import LARGEST_SIZE, WORDS, kind_of, make_factor, stored_word
 
 FLAT_CELLS = 1 << 22
 """Cells up to which a product may be written out: a vector of them takes 32 MB."""
@@ -202,7 +202,9 @@ def _stored_factors(stored: StoredMap, sizes: tuple[int, ...]) -> tuple[tuple[Li
                 rows[start : start + weights].reshape(queries, size).copy() if weights else None
             )
             start += weights
-            choices.append(make_factor(kind if entries is None else entries, size))
+            choices.append(
+                stored_word(kind, size, queries) if entries is None else make_factor(entries, size)
+            )
             if len(choices[-1]) != queries:
                 raise FileFormatError(f"a factor of the {name} has the wrong number of queries")
         factors.append(tuple(choices))
