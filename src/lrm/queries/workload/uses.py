@@ -140,6 +140,9 @@ def _padded(batch: ProductBatch, uses: Uses, axes: Collection[int]) -> ProductBa
     """A batch over attributes of which some have one more value."""
     run_of_term = np.searchsorted(uses.ends, batch.term_ends, side="left")
     used = uses.used[run_of_term][batch.term_of]
+    for column, choices in zip(batch.choice.T, batch.factors, strict=True):
+        counts_nothing = np.array([factor.entry_count == 0 for factor in choices])[column]
+        used[counts_nothing] = False  # the product is 0 without them
     factors, choice = list(batch.factors), batch.choice
     for axis in axes:
         old = batch.factors[axis]
