@@ -407,7 +407,7 @@ class Level:
 
 def _named(attribute: Attribute, name: str, **rules: str) -> Attribute:
     """An attribute under another name, perhaps with other rules."""
-    facts = {item.name: getattr(attribute, item.name) for item in fields(attribute)}
+    facts = {item.name: getattr(attribute, item.name) for item in fields(attribute) if item.init}
     if not attribute.numeric:
         del facts["nan"]
     if facts.get("spellings") is not None:
