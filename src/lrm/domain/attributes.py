@@ -74,8 +74,9 @@ class Attribute(ABC):
     null: Rule = field(default="drop", kw_only=True)
     nan: Rule = field(default="drop", kw_only=True)
     outside: OutsideRule = field(default="drop", kw_only=True)
-    # Whether values that a rule drops have a last cell, which is counted and never displayed.
-    rest: bool = field(default=False, init=False, repr=False)
+    # Whether values that a rule drops have a last cell, which is counted and never displayed: how a
+    # plan counts, and no part of the declaration.
+    rest: bool = field(default=False, init=False, repr=False, compare=False)
 
     kind: ClassVar[str]
     numeric: ClassVar[bool] = False

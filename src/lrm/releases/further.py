@@ -19,7 +19,6 @@ from lrm.queries.maps.products.map import ProductMap
 from lrm.queries.workload import Workload
 
 if TYPE_CHECKING:  # a release answers further queries through this module
-    from lrm.domain import Domain
     from lrm.releases.core import Release
 
 _COMBINED = 1 << 22
@@ -36,7 +35,8 @@ def answer_further(release: Release, queries: Any) -> Release:
     """Answer other queries over the same cells from what was released.
 
     Costs no privacy: it looks at nothing but the release. The result is a release of
-    the same measurements, with answers and errors of the new queries.
+    the same measurements, with answers and errors of the new queries. They are about the rows that
+    the release counts: those that an attribute drops from all of its statements are in none.
 
     Parameters
     ----------
@@ -62,7 +62,6 @@ def answer_further(release: Release, queries: Any) -> Release:
     domain = release.plan.workload.domain
     further_batch = as_batch(queries, domain)
     if domain is not None:
-        _check_dropped(further_batch, domain)
         further_batch = further_batch.over_all_rows(domain.rest_axes)
     if further_batch.shape[1] != covered:
         raise WorkloadError(
@@ -80,17 +79,6 @@ def answer_further(release: Release, queries: Any) -> Release:
         if not places:  # each alone would pass, so the error is about all of them
             raise
         raise _refusal(places) from reason
-
-
-def _check_dropped(further_batch: Workload, domain: Domain) -> None:
-    """Refuse queries of rows that an attribute drops, where no query of the release counts them."""
-    for axis in set(further_batch.unused_axes).difference(domain.rest_axes):
-        name = domain.names[axis]
-        raise UnsupportedQuery(
-            f"every query of this release uses {name!r}, so that rows that it drops are in no "
-            f"count, and these queries would need them; use it too, as in WHERE {name} IS NOT "
-            "NULL, or plan a new release that includes them"
-        )
 
 
 def _answered(release: Release, further_batch: Workload) -> Release:

@@ -170,10 +170,11 @@ class Workload:
         """The attributes whose dropped rows some query counts, as it does not use them."""
         return () if self.domain is None else unused_axes(self.uses, self.domain)
 
-    def over_all_rows(self, axes: Iterable[int] = ()) -> Workload:
+    def over_all_rows(self, axes: Iterable[int] | None = None) -> Workload:
         """The same queries with a cell for the rows that an attribute drops, where one is needed.
 
-        An attribute gets one if some query does not use it, or if it is among ``axes``.
+        An attribute gets one if some query does not use it; or, where ``axes`` are given, these
+        attributes do, and rows that others drop are in no query.
 
         Examples
         --------
@@ -185,7 +186,8 @@ class Workload:
         """
         if self.domain is None:
             return self
-        new = {*self.unused_axes, *axes}.difference(self.domain.rest_axes)
+        needed = self.unused_axes if axes is None else axes
+        new = set(needed).difference(self.domain.rest_axes)
         if not new:
             return self if self.uses is None else replace(self, uses=None)
         return replace(
