@@ -91,3 +91,11 @@ def test_the_line_of_totals_is_the_last_of_a_cross_tab():
     text = "SELECT least(zone, 'c') AS k, zone, COUNT(*) AS n FROM t GROUP BY CUBE (k, zone)"
     (table,) = statement_tables(_release(text))
     assert [line[0].text for line in table.table().rows] == ["a", "b", "c", "d", "total"]
+
+
+def test_having_compares_groups_whose_answers_carry_no_noise():
+    hours = "SELECT hour, SUM(hour) AS hours FROM t GROUP BY hour"
+    assert _shown(f"{hours} HAVING SUM(hour) < 1")[0] == [("0",)]
+    assert _shown(f"{hours} HAVING SUM(hour) > -1")[0][0] == ("0",)
+    text = "SELECT zone, hour, 0 * COUNT(*) AS none FROM t WHERE hour < 2 GROUP BY zone, hour"
+    assert len(_shown(f"{text} HAVING 0 * COUNT(*) >= 0 ORDER BY none LIMIT 9")[0]) == 8
