@@ -28,3 +28,12 @@ def assert_never_above_a_baseline(number, effort):
         except ConvergenceError:
             continue
         assert best <= theirs * (1 + ROUNDING), baseline
+
+
+def test_a_histogram_is_proven_to_be_best_measured_cell_by_cell_whatever_its_length():
+    plan = lrm.plan(lrm.families.identity(200_000), noise="laplace")
+    assert plan.details["winner"] == "noise-on-data"
+    assert {candidate["name"] for candidate in plan.details["candidates"]} == {
+        "noise-on-data",
+        "noise-on-results",
+    }

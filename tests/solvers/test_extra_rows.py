@@ -9,8 +9,12 @@ import pytest
 
 from lrm.clock import Clock
 from lrm.errors import StopSolver
+from lrm.planning.design.cells import reduce_rows
 from lrm.planning.solvers.exact import checked_pair, factorise
 from lrm.planning.solvers.extra_rows import RowsError, assemble, optimise_extra_rows
+from lrm.planning.solvers.gram_operators import structured_gram
+from lrm.queries.maps.ranges import RangeMap
+from lrm.queries.maps.words import AllRanges, Prefix
 
 
 def ranges(m, n, seed):
@@ -25,6 +29,7 @@ def rows(p, n, seed=0):
 
 
 W = ranges(20, 30, 1)
+ENDS = np.sort(np.random.default_rng(2).integers(0, 40, (25, 2)), axis=1).T
 
 
 def slope(function, x, d):
@@ -114,3 +119,16 @@ def test_rows_so_long_that_the_error_is_lost_are_infinitely_bad():
     assert RowsError.of(W).value(rows) == np.inf
     found = optimise_extra_rows(W, rows)
     assert 1.0 <= found.error <= 12.0 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("queries", [Prefix(40), AllRanges(40), RangeMap.over(40, *ENDS)])
+def test_an_operator_leads_to_the_rows_that_the_matrix_leads_to(queries):
+    W = reduce_rows(queries)
+    by_matrix = optimise_extra_rows(W, rows(3, 40))
+    by_operator = optimise_extra_rows(W, rows(3, 40), gram=structured_gram(queries))
+    assert by_operator.error == pytest.approx(by_matrix.error, rel=1e-4)
+    start = rows(3, 40)
+    operator, unit = structured_gram(queries), float(np.vdot(W, W))
+    assert RowsError(operator, unit).value(start) == pytest.approx(
+        RowsError.of(W / np.sqrt(unit)).value(start)
+    )
