@@ -100,11 +100,11 @@ class Features:
         return exp.column(wanted.name, quoted=True)
 
     def _free(self, name: str) -> str:
-        taken = {wanted.name.casefold() for wanted in self._wanted.values()}
-        taken |= {feature.name.casefold() for feature in self.people.features}
-        taken |= {a.name.casefold() for table in self.people.tables for a in table.attributes}
+        taken = {folded(wanted.name) for wanted in self._wanted.values()}
+        taken |= {folded(feature.name) for feature in self.people.features}
+        taken |= {folded(a.name) for table in self.people.tables for a in table.attributes}
         number, candidate = 1, name
-        while candidate.casefold() in taken:
+        while folded(candidate) in taken:
             number += 1
             candidate = f"{name}_{number}"
         return candidate
