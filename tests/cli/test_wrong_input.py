@@ -74,6 +74,7 @@ FAMILIES = {
     "wdiscrete:9999999x9999999": ("weights",),
     "prefix:99999999999999": ("between",),
     "width-ranges:4x9": ("width",),
+    "width-ranges:67108864x2": ("67,108,863 ranges",),
     "nothing": ("neither a file",),
     "nothing:64": ("neither a file",),
     "table.xlsx": (".parquet",),

@@ -30,6 +30,10 @@ __all__ = [
 ]
 
 
+MOST_RANGES = 1 << 22
+"""Ranges that are listed, each with its name: about a gigabyte."""
+
+
 def _positive(**sizes: int) -> None:
     for name, size in sizes.items():
         if size < 1:
@@ -89,7 +93,17 @@ def width_ranges(cells: int, width: int) -> Workload:
     """Every range of exactly ``width`` cells."""
     if not 1 <= width <= cells:
         raise WorkloadError(f"width must be between 1 and {cells} cells, not {width}")
+    _check_listed(cells - width + 1)
     return ranges(cells, [(start, start + width - 1) for start in range(cells - width + 1)])
+
+
+def _check_listed(count: int) -> None:
+    """Refuse more ranges than are listed, each with its name."""
+    if count > MOST_RANGES:
+        raise WorkloadError(
+            f"there would be {count:,} ranges, and at most {MOST_RANGES:,} are listed; "
+            "prefix and all-ranges need no list"
+        )
 
 
 def wdiscrete(queries: int, cells: int, *, seed: int) -> Workload:
@@ -102,6 +116,7 @@ def wdiscrete(queries: int, cells: int, *, seed: int) -> Workload:
 def wrange(queries: int, cells: int, *, seed: int) -> Workload:
     """The paper's WRange: ranges whose two ends are uniform on the cells."""
     _positive(queries=queries, cells=cells)
+    _check_listed(queries)
     ends = np.sort(np.random.default_rng(seed).integers(0, cells, size=(queries, 2)), axis=1)
     return ranges(cells, [(int(first), int(last)) for first, last in ends])
 
