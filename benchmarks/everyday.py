@@ -1,4 +1,8 @@
-"""Small batches whose plans have every kind of measurement, for the golden set."""
+"""Batches as people write them, planned as people plan them: ``lrm.plan(batch)`` and no more.
+
+The golden set (`benchmarks.golden`) plans these with the default noise and objective. No setting
+of the search was chosen on them.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,79 @@ import numpy as np
 
 import lrm
 from benchmarks import shaped
+from benchmarks.statements import BATCHES as REPORTS
+from benchmarks.statements import read
+from lrm.cli.demo_table import DOMAIN, QUESTIONS
+from lrm.domain.file import parse_domain
 from lrm.queries.maps.products.batch import cross_tabs, sum_batch
 from lrm.queries.maps.products.map import ProductMap
 from lrm.queries.workload import Workload, families
 
-__all__ = ["kind_batches"]
+__all__ = ["default_batches", "kind_batches", "many_statements"]
+
+SHAPED = (
+    *("yes/no 5", "people 6", "patients 22", "one-way 10x8x5x2x2", "one-way 2^12"),
+    *("up to 2-way 2^4", "2-way 3x3x3", "12 one-way, 8x10", "rank 6 x 900", "ranges 8"),
+)
+"""Batches of `benchmarks.shaped`: one per way in which noise is shaped."""
+
+MANY = (40, 80, 160)
+"""Numbers of statements of the large batches."""
+
+
+def many_statements(count: int, seed: int) -> Workload:
+    """So many statements over a clinic's register: tables, rates, sums and any conditions."""
+    rng = np.random.default_rng([seed, count])
+    sizes = {"ward": 9, "sex": 2, "region": 12, "payer": 4, "triage": 5, "season": 4, "smoker": 2}
+    attributes: list[lrm.Attribute] = [
+        lrm.Categories(name, [f"{name[0]}{k}" for k in range(size)]) for name, size in sizes.items()
+    ]
+    attributes += [lrm.Integers("age", 0, 99), lrm.Integers("stay", 0, 44)]
+    names = list(sizes)
+
+    def condition() -> str:
+        name, other = rng.choice(names, 2, replace=False)
+        value, further = rng.integers(sizes[name]), rng.integers(sizes[other])
+        age, stay = int(rng.integers(10, 80)), int(rng.integers(2, 30))
+        equal = f"{name} = '{name[0]}{value}'"
+        choices = (
+            equal,
+            f"age >= {age}",
+            f"age BETWEEN {age} AND {age + 15} AND stay > {stay}",
+            f"({equal} OR {other} = '{other[0]}{further}')",
+            f"NOT ({equal} AND age > {age})",
+            f"(age < {age} OR stay > {stay})",
+        )
+        return str(choices[rng.integers(len(choices))])
+
+    statements = []
+    for number in range(count):
+        groups = ", ".join(rng.choice(names, rng.integers(0, 3), replace=False))
+        answers = (
+            "COUNT(*)",
+            "COUNT(*)",
+            f"COUNT(*) FILTER (WHERE {condition()})",
+            "SUM(stay)",
+            "AVG(age)",
+            f"AVG(CASE WHEN {condition()} THEN 1.0 ELSE 0 END)",
+        )
+        answer = answers[rng.integers(len(answers))]
+        where = f" WHERE {condition()}" if rng.random() < 0.5 else ""
+        by = f" GROUP BY {groups}" if groups else ""
+        columns = f"{groups}, {answer}" if groups else answer
+        statements.append(f"SELECT {columns} AS a{number} FROM register{where}{by}")  # noqa: S608 - no value of a caller
+    return lrm.sql(";\n".join(statements), lrm.Domain(attributes, "register"))
+
+
+def default_batches() -> Iterator[tuple[str, Callable[[], Workload]]]:
+    """Names and batches of the default call."""
+    yield "default readme", lambda: lrm.sql(QUESTIONS, parse_domain(DOMAIN))
+    for report in (*REPORTS, "hospital-conditions"):
+        yield f"default {report}", partial(read, report)
+    for name in SHAPED:
+        yield f"default shaped {name}", partial(_shaped, name)
+    for count in MANY:
+        yield f"default {count} statements", partial(many_statements, count, 1)
 
 
 def _shaped(name: str) -> Workload:

@@ -4,7 +4,8 @@
 above 1.005 times the stored one, a geometric mean of at most 1.001, and at most 1.2 times the CPU
 time. Mechanisms without a search must measure the same integers. The exit code is 1 otherwise.
 
-Of several statements the figure is their mean squared ratio to an even split, and the largest ratio
+Cases whose name begins with ``default`` are planned by the default call, ``lrm.plan(batch)``; of
+several statements the figure is their mean squared ratio to an even split, and the largest ratio
 is compared too. Cases called ``kind`` have kinds of measurement that no other case has.
 
 ``--store FOLDER`` writes the plans that are small enough as files, with what follows from them
@@ -33,7 +34,7 @@ from threadpoolctl import threadpool_limits
 
 import lrm
 from benchmarks import gaussian, long, product_batches, unseen, unseen_products
-from benchmarks.everyday import kind_batches
+from benchmarks.everyday import default_batches, kind_batches
 from benchmarks.flights import flights_domain, flights_sql
 from benchmarks.panel import PANEL
 from benchmarks.table_batches import TABLES
@@ -213,7 +214,9 @@ def _others() -> Iterator[tuple[str, Case]]:
 
 
 def _everyday() -> Iterator[tuple[str, Case]]:
-    """One small case per kind of measurement."""
+    """The default call, and one small case per kind of measurement."""
+    for name, build in default_batches():
+        yield name, Case(build)
     for name, build, options in kind_batches():
         yield name, Case(build, options=options)
 

@@ -10,7 +10,7 @@ persons
     function of all rows that the person has in one table (how many orders, whether there is one
     with a condition, the first day …).
 events
-    The rows of one table, at most so many of each person, with the person's columns beside them.
+    The rows of one table, at most ``most`` of each person, joined with the person's columns.
 
 What is counted of a person is then a function of that person's rows alone, so that the guarantee of
 one table with a person's column holds (`lrm.domain.persons`): at most one row of each person at the
@@ -367,7 +367,7 @@ class Level:
 
     @cached_property
     def domain(self) -> Domain:
-        """The level as one table: its attributes, and at most so many rows of each person."""
+        """The level as one table: its attributes, and the limit of rows per person."""
         attributes = [
             self.every_feature[name].attribute
             if name not in self.sources
