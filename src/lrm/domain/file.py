@@ -151,6 +151,7 @@ def domain_text(domain: Declared) -> str:
 
     Examples
     --------
+    >>> from lrm.domain.attributes import Categories
     >>> print(domain_text(Domain([Categories("sex", ["f", "m"])], "people")), end="")
     lrm-domain: 1
     table: people

@@ -149,7 +149,7 @@ class PrivacyUnit:
         """Read what ``facts`` returned; anything else is refused.
 
         >>> PrivacyUnit.from_facts({"column": None, "max_rows": 1, "neighbours": "substitute"})
-        PrivacyUnit(column=None, max_rows=1, neighbours='substitute')
+        PrivacyUnit(column=None, max_rows=1, neighbours='substitute', people=None)
         """
         if not isinstance(facts, dict) or not (
             set(facts) == set(cls.__slots__) or {*facts, "people"} == set(cls.__slots__)

@@ -112,7 +112,7 @@ def consistent_answers(
     over the same cells that the tables must have.
 
     >>> batch = Workload([[1, 1], [1, 0], [0, 1]])
-    >>> consistent_answers(batch, np.array([9.0, 10.0, -4.0])).tolist()
+    >>> consistent_answers(batch, np.array([9.0, 10.0, -4.0])).round(6).tolist()
     [9.5, 9.5, 0.0]
     """
     return consistent_tables(workload, answers, total, known).answers

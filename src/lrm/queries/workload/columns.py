@@ -31,7 +31,7 @@ def statement_columns(workload: Workload, *, by_table: bool = False) -> Statemen
 
     >>> import lrm
     >>> domain = lrm.Domain([lrm.Integers("age", 0, 4)], "people")
-    >>> text = "SELECT COUNT(*) AS n FROM people; SELECT AVG(age) AS m FROM people"
+    >>> text = "SELECT COUNT(age) AS n FROM people; SELECT AVG(age) AS m FROM people"
     >>> statement_columns(lrm.sql(text, domain)).statements
     ((0,), (0, 1))
     """
