@@ -213,6 +213,7 @@ def test_edited_plans_for_replaced_units_are_refused(plan, tmp_path, change):
 def test_such_noise_is_for_no_other_unit(plan):
     with pytest.raises(BudgetError):
         lrm.release(plan, np.arange(8), epsilon=1, neighbours="add-remove")
-    other = replace(plan.workload, domain=survey(3, PrivacyUnit()).domain)
+    added = survey(3, PrivacyUnit()).domain.with_rest(plan.workload.domain.rest_axes)
+    other = replace(plan.workload, domain=added)
     with pytest.raises(ConvergenceError, match="replaced"):
         replace(plan, workload=other)

@@ -183,19 +183,24 @@ def test_categorical_frames():
 
 
 @settings(deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3)), max_size=60), st.integers(1, 4))
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3), st.integers(0, 2)), max_size=60),
+    st.integers(1, 4),
+)
 def test_rows_of_a_person_are_chosen_however_batches_are_cut(rows, max_rows):
-    """The choice is that of plain Python, for batches of any size."""
-    rows = sorted(rows)
-    domain = Domain([Integers("x", 0, 3)], unit=PrivacyUnit("who", max_rows))
-    expected = domain.count([{"who": who, "x": x} for who, x in rows], b"key").tolist()
+    """The choice is that of plain Python, for batches of any size; y = 2 is dropped."""
+    attributes = [Integers("x", 0, 3), Integers("y", 0, 1)]
+    domain = Domain(attributes, unit=PrivacyUnit("who", max_rows)).with_rest([1])
+    expected = domain.count([{"who": who, "x": x, "y": y} for who, x, y in rows], b"key").tolist()
+    rows = sorted((who, int(y == 2), 3 * x + y) for who, x, y in rows)
     for size in (1, 2, 7, 60):
         tally = Tally(count_of(domain, None))
         with RowLimit(tally, max_rows, b"key") as limit:
             for start in range(0, len(rows), size):
                 part = rows[start : start + size]
-                persons = pa.array([who for who, _ in part], pa.int64())
-                limit.add(persons, [np.array([x for _, x in part], dtype=np.int64)])
+                persons = pa.array([who for who, _, _ in part], pa.int64())
+                later, cells = np.array([row[1:] for row in part], dtype=np.int64).T
+                limit.add(persons, [cells], later)
         assert tally.true_counts()._open().tolist() == expected
 
 

@@ -101,7 +101,7 @@ def kept_rows(
     >>> kept_rows(b"Ann", [7, 7, 3, 4], 2, b"key")
     [4, 7]
     >>> kept_rows(b"Ann", [7, 3], 3, b"key", later=[4, 5])
-    [3, 7, 5]
+    [3, 7, 4]
     """
     first = _chosen(name, cells, max_rows, key)
     return first + _chosen(name, later, max_rows - len(first), key)
