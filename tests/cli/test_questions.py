@@ -111,7 +111,8 @@ def test_compare_gaussian(run, run_json):
 
 def test_query_answers_from_the_measurements(run, run_json, released, ledger):
     sql = (
-        "SELECT COUNT(*) AS both FROM visits; SELECT COUNT(*) AS ny FROM visits WHERE state = 'NY'"
+        "SELECT COUNT(*) AS both FROM visits WHERE state IN ('NY', 'NJ'); "
+        "SELECT COUNT(*) AS ny FROM visits WHERE state = 'NY'"
     )
     result = run("query", "out.lrm", sql)
     assert result.exit_code == 0, result.output

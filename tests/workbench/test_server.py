@@ -251,7 +251,7 @@ def test_errors_are_those_of_the_command(client, folder, planned):
         epsilon="0.1",
         delta="1e-9",
     )
-    assert "Laplace" in both["beside"]
+    assert "guarantees pure ε = 0.1, which is stronger" in both["beside"]
     assert ">Gaussian noise</th>" in both["statements"]
     largest = client.must("worst", plan=planned["pure"], epsilon="0.1")
     assert all(one["name"] in largest["html"] for one in said["queries"])
