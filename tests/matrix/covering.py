@@ -13,7 +13,7 @@ from itertools import product
 
 import numpy as np
 
-from matrix.factors import ALL_PAIRS, FACTORS, LEFT_OUT, SLOW, Case, is_possible
+from matrix.factors import ALL_PAIRS, FACTORS, LARGE_SIZES, LEFT_OUT, SLOW, Case, is_possible
 
 NAMES = tuple(FACTORS)
 
@@ -33,11 +33,12 @@ def covering_cases() -> list[Case]:
 
 
 def random_cases(count: int, seed: int) -> list[Case]:
-    """Cases of random levels, as many of each factor as chance gives."""
+    """Cases of random levels, as many of each factor as chance gives; some batches are large."""
     draw = np.random.default_rng(seed)
+    factors = FACTORS | {"size": (*FACTORS["size"], *LARGE_SIZES)}
     cases: list[Case] = []
     while len(cases) < count:
-        levels = {name: choices[draw.integers(len(choices))] for name, choices in FACTORS.items()}
+        levels = {name: choices[draw.integers(len(choices))] for name, choices in factors.items()}
         case = Case(**levels, seed=int(draw.integers(1 << 31)))
         if is_possible(case):
             cases.append(case)

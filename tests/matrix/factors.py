@@ -41,12 +41,15 @@ FACTORS = {
         "matrix of a domain",
         "matrix",
     ),
-    "size": (3, 1, 25, 60, 120),
+    "size": (3, 1, 25),
     "unit": ("row", "several rows", "person", "substitute", "person substitute"),
     "objective": ("default", "total", "balanced", "worst", "meet"),
     "noise": ("laplace", "pure", "gaussian"),
 }
 """The levels of each factor. The first is what a case takes where any level will do."""
+
+LARGE_SIZES = (60, 120)
+"""Further sizes, of random cases alone: such a batch takes long, and every pair needs many."""
 
 
 @dataclass(frozen=True)
@@ -250,15 +253,7 @@ ALL_PAIRS = frozenset(
 )
 """All pairs of levels, the impossible ones included."""
 
-SLOW = {
-    (("batch", batch), ("size", size)): count
-    for batch, sizes in {
-        "product": {25: 2, 60: 3, 120: 4},
-        "few attributes": {120: 1},
-        "yaml": {60: 1, 120: 1},
-    }.items()
-    for size, count in sizes.items()
-}
+SLOW = {(("batch", "product"), ("size", 25)): 2}
 """Pairs that take long: how many new pairs a case must have for one of them, once it is covered."""
 
 

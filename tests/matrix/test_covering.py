@@ -1,7 +1,7 @@
 """The cases contain every possible pair, and what is left out is left out for a stated reason."""
 
 from matrix.covering import covering_cases, random_cases
-from matrix.factors import ALL_PAIRS, FACTORS, IMPOSSIBLE, LEFT_OUT, is_possible
+from matrix.factors import ALL_PAIRS, FACTORS, IMPOSSIBLE, LARGE_SIZES, LEFT_OUT, is_possible
 
 
 def test_every_possible_pair_is_in_some_case():
@@ -17,6 +17,11 @@ def test_every_possible_pair_is_in_some_case():
 def test_the_same_cases_come_every_time():
     assert covering_cases() == covering_cases()
     assert random_cases(20, 1) == random_cases(20, 1) != random_cases(20, 2)
+
+
+def test_random_cases_have_every_size_and_large_ones_are_in_no_other():
+    assert {case.size for case in random_cases(300, 1)} == {*FACTORS["size"], *LARGE_SIZES}
+    assert {case.size for case in covering_cases()} == set(FACTORS["size"])
 
 
 def test_what_is_left_out_names_existing_levels_and_a_reason():
