@@ -81,7 +81,8 @@ class JointNoise:
         deviation = math.sqrt(float(law.covariance(first[None])[0, 0, 0]))
         if deviation == 0:  # from ε of some hundreds on: the noise is 0 but with probability e^−ε
             return 1.0
-        return float(sum_half_widths(first, law, confidence)[0]) / deviation
+        chebyshev = 1.0 / math.sqrt(1.0 - confidence)  # more is never needed, however rare noise is
+        return min(float(sum_half_widths(first, law, confidence)[0]) / deviation, chebyshev)
 
     def of(self, groups: NDArray[Any]) -> JointNoise:
         """The noise of some groups, given by a mask or by their numbers."""
