@@ -21,7 +21,7 @@ from lrm.views.text import to_text
 
 BATCH = """
 SELECT COUNT(*) AS all_visits FROM visits;
-SELECT ward, COUNT(*) AS by_ward FROM visits GROUP BY ward;
+SELECT ward, COUNT(stay) AS by_ward FROM visits GROUP BY ward;
 SELECT ward, month, COUNT(*) AS by_month FROM visits GROUP BY ward, month;
 SELECT ward, SUM(stay) AS days, AVG(stay) AS mean FROM visits GROUP BY ward;
 SELECT MEDIAN(stay) AS middle FROM visits;
@@ -136,7 +136,7 @@ def test_columns_of_statements(batch):
     columns = statement_columns(batch)
     assert len(columns.statements) == 6
     assert columns.sizes.sum() == batch.shape[0]
-    # AVG divides by the counts that another statement asks for.
+    # AVG divides by the counts that another statement asks for: those of rows with a stay.
     assert columns.statements[1][0] in columns.statements[3]
 
 

@@ -63,6 +63,8 @@ def best_baseline(plan: Plan) -> tuple[str, float] | None:
         return None
     if batch.queries.entry_count > MOST_WEIGHTS or plan.noise == "gaussian" or not plan.exact:
         return None
+    if batch.products is not None and not batch.products.is_flat:
+        return None  # few weights over cells that are too many to be listed
     sums = batch.queries.column_absolute_sums()
     errors = [batch.queries.squared_norm(), batch.shape[0] * float(sums.max(initial=0.0)) ** 2]
     best = min(range(2), key=errors.__getitem__)
