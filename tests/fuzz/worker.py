@@ -90,9 +90,10 @@ def check_release(release, rng):
         square = plan.measured.squared_l2_sensitivity * factor**2
         assert square <= scale**2 * 2 * zcdp_of(release.privacy).rho
     assert np.allclose(release.standard_errors, _errors(release), rtol=1e-6)
-    intervals = release.intervals(0.95)
+    intervals, possible = release.unclipped.intervals(0.95), release.intervals(0.95)
     assert np.all(intervals[:, 0] <= release.answers)
     assert np.all(release.answers <= intervals[:, 1])
+    assert np.all(possible[:, 0] <= possible[:, 1])
     summary_facts(release, 0.95)
     release_lines(release)
 
