@@ -29,7 +29,7 @@ SHAPED = (
 )
 """Batches of `benchmarks.shaped`: one per way in which noise is shaped."""
 
-MANY = (40, 80, 160)
+MANY = (40, 80)
 """Numbers of statements of the large batches."""
 
 
