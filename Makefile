@@ -13,7 +13,7 @@ export MALLOC_TOP_PAD_ ?= 16777216
 # Else each of the many processes of the tests would compile lrm again: 0.5 s of 1.4 s.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long coverage quick oldest lint format bench study docs graph package pictures clean
+.PHONY: demo test test-long coverage quick oldest lint format bench study docs graph package example pictures clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -95,6 +95,12 @@ package: $(VENV)/.dev  ## build wheel and sdist, install the wheel into an empty
 	@build/package/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
 	@build/package/bin/python -c "from importlib.resources import files; assert (files('lrm.workbench') / 'page' / 'codemirror.js').is_file()"
 	@cd build/package && bin/lrm demo
+
+example: $(VENV)/.dev  ## build the example of an engine in a package of its own, install it beside lrm, run the suite of all engines
+	@rm -rf build/example
+	@$(BIN)/python -m build --wheel --outdir build/example docs/examples/lrm-sqlite >/dev/null
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target build/example/site build/example/*.whl
+	@PYTHONPATH=build/example/site $(BIN)/python -m pytest -p no:cacheprovider docs/examples/lrm-sqlite/tests
 
 clean:
 	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -13,6 +13,7 @@ from benchmarks.plot import draw
 
 RESULTS = Path("benchmarks/results")
 OTHERS = {
+    "engines": "benchmarks.engines",
     "gaussian": "benchmarks.gaussian",
     "golden": "benchmarks.golden",
     "growth": "benchmarks.growth",
@@ -23,8 +24,10 @@ OTHERS = {
     "tables": "benchmarks.tables",
     "long": "benchmarks.long",
     "limits": "benchmarks.limits",
+    "many": "benchmarks.many",
     "mutants": "benchmarks.mutants",
     "noises": "benchmarks.noises",
+    "people": "benchmarks.people",
     "profile": "benchmarks.profile_lowrank",
     "tools": "benchmarks.tools.__main__",
     "readme": "benchmarks.readme",
@@ -32,6 +35,7 @@ OTHERS = {
     "numbers": "benchmarks.numbers",
     "report": "benchmarks.report",
     "settings": "benchmarks.settings",
+    "shape": "benchmarks.shape",
     "shaped": "benchmarks.shaped",
     "statements": "benchmarks.statements",
     "workbench": "benchmarks.workbench",

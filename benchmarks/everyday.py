@@ -29,7 +29,7 @@ SHAPED = (
 )
 """Batches of `benchmarks.shaped`: one per way in which noise is shaped."""
 
-MANY = (40, 80)
+MANY = (40, 80, 160)
 """Numbers of statements of the large batches."""
 
 
@@ -151,6 +151,19 @@ def _compared_attributes() -> Workload:
     )
 
 
+def _flags_and_averages() -> Workload:
+    """Yes/no counts, whose group has a body of its own, beside an average and a condition."""
+    others = [lrm.Integers("region", 0, 4), lrm.Integers("age", 0, 99)]
+    domain = lrm.Domain([*_flags(4), *others], "people")
+    statements = [
+        f"SELECT f{i}, COUNT(*) AS y{i} FROM people GROUP BY f{i}"  # noqa: S608 - names above
+        for i in range(4)
+    ]
+    statements.append("SELECT region, AVG(age) AS mean_age FROM people GROUP BY region")
+    statements.append("SELECT COUNT(*) AS old FROM people WHERE age >= 65")
+    return lrm.sql(";".join(statements), domain)
+
+
 def _flags(count: int) -> list[lrm.Categories]:
     return [lrm.Categories(f"f{k}", ["no", "yes"]) for k in range(count)]
 
@@ -180,6 +193,7 @@ def kind_batches() -> Iterator[tuple[str, Callable[[], Workload], dict[str, str]
     shared = [(0, 1), (0, 2), (0, 3)]
     yield "kind shared tables", lambda: shaped.table_products([3, 6, 6, 6], shared), pure
     yield "kind groups of tables", partial(_shaped, "12 one-way, 8x10"), pure
+    yield "kind flags beside averages", _flags_and_averages, pure
     yield "kind hull by parts", lambda: _workload(shaped.tables([3, 2, 2, 2], [0, 1, 2])), pure
     yield "kind replaced rows", lambda: _ages(replaced), pure
     for unit in UNITS:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import lrm
+from lrm.planning.plan.proposals import search_record
 
 __all__ = ["FIGURES", "flights_domain", "flights_sql", "measure"]
 
@@ -65,7 +66,7 @@ def measure(name: str, effort: str, seed: int) -> dict[str, float]:
         "ratio": error / FIGURES[name],
         "seconds": seconds,
         "megabytes": memory,
-        "rounding": plan.strategy_error / min(c["error"] for c in plan.details["candidates"]),
+        "rounding": plan.strategy_error / search_record(plan).error,
         "above": plan.at_most_above_best,
     }
     with tempfile.TemporaryDirectory() as folder:

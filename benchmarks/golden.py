@@ -232,20 +232,20 @@ def fixed_measurements(count: int) -> NDArray[np.float64]:
 
 def facts_of(plan: lrm.Plan) -> dict[str, Any]:
     """What follows from the integers of a plan, and must follow from them in every version."""
-    way_back, measured = plan.reconstruction_map, plan.measured
+    reconstruction, measured = plan.reconstruction_map, plan.measured
     queries = plan.workload.shape[0]
     rows = np.unique(np.linspace(0, queries - 1, SAMPLED_ROWS).astype(np.int64))
-    answers = way_back.apply(fixed_measurements(plan.measurement_count))
-    norms = way_back.row_squared_norms
+    answers = reconstruction.apply(fixed_measurements(plan.measurement_count))
+    norms = reconstruction.row_squared_norms
     mixed = np.cos(np.arange(queries))  # every row counts in one number
     return {
         "sensitivity": str(measured.sensitivity),
-        "sensitivity_of_noise": measured.sensitivity_for(plan.noise).hex(),
+        "sensitivity_of_noise": measured.norm.sensitivity(measured).hex(),
         "max_records": str(measured.max_records),
         "measurements": plan.measurement_count,
         "merged_cells": measured.merged_cell_count,
         "unit": plan.unit.words,
-        "squared_norm": way_back.squared_norm,
+        "squared_norm": reconstruction.squared_norm,
         "rows": rows.tolist(),
         "row_squared_norms": norms[rows].tolist(),
         "all_row_squared_norms": float(norms @ mixed),

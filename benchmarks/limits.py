@@ -22,6 +22,7 @@ import scipy.sparse as sp
 
 import lrm
 from lrm.errors import LrmError
+from lrm.planning.plan.proposals import search_record
 from lrm.queries.maps.products.batch import ProductBatch, cross_tabs, product_batch
 from lrm.queries.maps.products.map import ProductMap
 
@@ -46,7 +47,7 @@ def case(function: Case) -> Case:
 
 def _planned(queries: object, effort: str, **options: object) -> str:
     plan = lrm.plan(queries, effort=effort, **options)
-    return f"error {plan.strategy_error:.6g}, {plan.details['winner']}"
+    return f"error {plan.strategy_error:.6g}, {search_record(plan).winner}"
 
 
 def _products(batch: ProductBatch, effort: str, **options: object) -> str:

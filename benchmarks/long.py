@@ -76,16 +76,17 @@ CHILD = """
 import json, resource, sys, time
 import lrm
 from benchmarks.long import build
+from lrm.planning.plan.proposals import search_record
 batch = build(sys.argv[1])
 began = time.process_time()
 plan = lrm.plan(batch, "best", noise="laplace", objective="total", effort=sys.argv[2])
 seconds = time.process_time() - began
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 own = ("sparse rows", "own rows", "periodic rows")
-baselines = [c for c in plan.details["candidates"] if c["name"] not in own]
-baseline = min(baselines, key=lambda c: c["error"])
-row = [plan.strategy_error, baseline["error"], baseline["name"], seconds, peak]
-print(json.dumps([*row, plan.details["winner"]]))
+baselines = [c for c in search_record(plan).candidates if c.name not in own]
+baseline = min(baselines, key=lambda c: c.error)
+row = [plan.strategy_error, baseline.error, baseline.name, seconds, peak]
+print(json.dumps([*row, search_record(plan).winner]))
 """
 
 

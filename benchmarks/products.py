@@ -30,6 +30,7 @@ from benchmarks.product_batches import (
     affine_batch,
     prefix_tables,
 )
+from lrm.planning.plan.proposals import search_record
 from lrm.queries.maps.products.batch import ProductBatch, cross_tabs, sum_batch
 from lrm.queries.maps.products.map import ProductMap
 
@@ -131,8 +132,7 @@ def _measure(kind: str, name: str, effort: str, seed: int) -> dict[str, float]:
     error = plan.strategy_error
     value = error if kind == "small" else math.sqrt(error / batch.queries)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    candidates = plan.details["candidates"]
-    found = min(candidate["error"] for candidate in candidates)
+    found = search_record(plan).error
     return {
         "value": value,
         "ratio": value / figure,

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lrm.planning.plan.planner import STAGES
+from lrm.planning.plan.proposals import STAGES
 
 __all__ = ["run"]
 

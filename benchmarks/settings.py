@@ -13,6 +13,7 @@ import argparse
 import time
 import types
 from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
@@ -146,8 +147,8 @@ class _Sweep:
 
     def vary(self, setting: str) -> str:
         """What another value changes, in words."""
-        value = getattr(settings, setting)
-        reading = list(self._reading(setting))
+        value = _value(setting)
+        reading = list(self._reading(setting.partition(".")[0]))
         if not reading or not _others(value):
             return "not read" if not reading else "a schedule of stages"
         errors, times = [1.0], []
@@ -173,12 +174,31 @@ class _Sweep:
         return f"NOTHING: error by {largest:.5f}, time × {ratios} on {len(reading)} batches"
 
     def _with(self, setting: str, value: Any, name: str) -> Planned:
-        before = getattr(settings, setting)
-        setattr(settings, setting, value)
+        module, _, part = setting.partition(".")
+        before = getattr(settings, module)
+        if part:
+            value = {key: replace(before[key], **{part: entry}) for key, entry in value.items()}
+        setattr(settings, module, value)
         try:
             return _planned(name, self._workloads[name])
         finally:
-            setattr(settings, setting, before)
+            setattr(settings, module, before)
+
+
+def _value(setting: str) -> Any:
+    """The value of a setting; of a field of the budgets, by effort."""
+    module, _, part = setting.partition(".")
+    value = getattr(settings, module)
+    return {key: getattr(budget, part) for key, budget in value.items()} if part else value
+
+
+def _names() -> Iterator[str]:
+    """Yield the names of all settings, and of the fields of the budgets."""
+    for name, value in vars(settings).items():
+        if name.isupper() and value is settings.BUDGETS:
+            yield from (f"{name}.{field.name}" for field in fields(settings.Budget))
+        elif name.isupper():
+            yield name
 
 
 def main() -> None:
@@ -190,7 +210,7 @@ def main() -> None:
     )
     parser.add_argument("--only", default="", help="settings whose name contains this text")
     only = parser.parse_args().only
-    names = [name for name in vars(settings) if name.isupper() and only in name]
+    names = [name for name in _names() if only in name]
     settings.__class__ = _Recording
     with threadpool_limits(1):
         CASES["intro 3×4"].plan()  # modules are imported when first used

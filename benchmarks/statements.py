@@ -66,7 +66,7 @@ def ratios_of(plan: lrm.Plan, goals: Goals | None) -> NDArray[np.float64]:
     """The ratios of a plan, also of one that was made for the total error."""
     if goals is None:
         raise SystemExit("the batch has one statement")
-    return np.sqrt(goals.squares_of(plan.measured, plan.reconstruction_map, plan.noise))
+    return np.sqrt(goals.squares_of(plan.measured, plan.reconstruction_map))
 
 
 def draw(found: dict[str, NDArray[np.float64]], path: Path) -> None:

@@ -23,6 +23,7 @@ from benchmarks.p_identity import p_identity
 from benchmarks.panel import PANEL
 from lrm.errors import LrmError
 from lrm.planning.design.cells import reduce_rows
+from lrm.planning.plan.proposals import search_record
 from lrm.queries.workload import Workload
 
 __all__ = ["Row", "measure", "print_table", "read_rows", "write_rows"]
@@ -67,7 +68,8 @@ def _planned(workload: Workload, method: str) -> tuple[float, float, float, str]
     options = {"effort": effort} if effort else {}
     plan = lrm.plan(workload, name, **{"noise": "laplace", "objective": "total", **options})
     seconds = float(plan.details["seconds"])
-    return plan.strategy_error, seconds, plan.least_error, str(plan.details.get("winner", ""))
+    winner = search_record(plan).winner if name == "best" else ""
+    return plan.strategy_error, seconds, plan.least_error, winner
 
 
 def _baseline(workload: Workload) -> tuple[float, float, float, str]:

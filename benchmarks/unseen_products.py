@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lrm
-from lrm.planning.design.products.basis import Basis
+from lrm.planning.design.products.basis import MarginalBasis
 from lrm.planning.design.products.quadratic import FactorPairs, Quadratic
 from lrm.planning.solvers.extra_rows import optimise_extra_rows
 from lrm.planning.solvers.products.gaussian import residual_error
@@ -250,7 +250,7 @@ def _results(batch: ProductBatch, order: int) -> float:
     return weighted * _column_sums(batch, order) ** 2
 
 
-def _own_basis(gram: Floats, rng: np.random.Generator) -> Basis:
+def _own_basis(gram: Floats, rng: np.random.Generator) -> MarginalBasis:
     """The best basis for one attribute's Gram, from a few random starts."""
     values, vectors = np.linalg.eigh(gram)
     kept = values > 1e-12 * values[-1]
@@ -267,7 +267,7 @@ def _own_basis(gram: Floats, rng: np.random.Generator) -> Basis:
         for share in (4, 8, 16)
     ]
     best = min(found, key=lambda one: one.error)
-    return Basis(best.rows if best.error < np.trace(gram) else np.zeros((0, n)))
+    return MarginalBasis.beside(best.rows if best.error < np.trace(gram) else np.zeros((0, n)))
 
 
 def _optimised_product(batch: ProductBatch, rng: np.random.Generator) -> float:

@@ -225,7 +225,7 @@ def _rows(case: Case, made: Plan, costs: _Costs, context: Context) -> list[Row]:
         seconds=costs.seconds,
         cpu_seconds=costs.cpu_seconds,
         peak_memory_mb=costs.peak_memory_mb,
-        rounds=int(details.get("rounds", -1)),
+        rounds=int(str(details.get("rounds", -1))),
         converged=bool(details.get("converged", True)),
         interrupted=bool(details.get("interrupted", False)),
         plan_digest=made.digest[:20],

@@ -17,6 +17,11 @@ from engines import missing
 from long_runs import new_cases
 from lrm.domain import persons
 
+# A shell that starts a run in the background has it ignore Ctrl-C, and so would the commands that
+# tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # How long one example takes depends on what else the machine does: no test fails for that.
 # The same examples on every machine, so that a run that passes passes again; a whole
 # `make test-long` draws new ones each time.

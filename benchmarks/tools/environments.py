@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -13,6 +14,13 @@ from typing import Any
 
 DRIVERS = Path(__file__).parent / "drivers"
 HOURS_PER_DRIVER = 2
+ONE_THREAD = {
+    "POLARS_MAX_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+}
+JAX = {"JAX_ENABLE_X64": "1", "JAX_ENABLE_COMPILATION_CACHE": "0"}
+"""What mbi asks for: float64, and no cache."""
 
 
 class UnavailableError(Exception):
@@ -62,7 +70,7 @@ class Environment:
         asked.write_text(text, encoding="utf-8")
         command = [str(self.python), "-W", "ignore", str(DRIVERS / self.driver)]
         # One thread: errors do not depend on it, and a busy machine stays usable.
-        environ = {**os.environ, "POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        environ = {**os.environ, **ONE_THREAD, **JAX}
         try:
             done = subprocess.run(
                 [*command, str(asked), str(answers)],
@@ -79,7 +87,7 @@ class Environment:
         return answers.read_text(encoding="utf-8")
 
     def _version(self) -> str:
-        package = self.packages[0].partition("[")[0]
+        package = re.split(r"[\[<>=]", self.packages[0])[0]
         code = f"from importlib.metadata import version; print(version({package!r}))"
         done = subprocess.run(
             [str(self.python), "-c", code], capture_output=True, text=True, check=True

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lrm.domain import CsvForm as CsvForm
     from lrm.domain import Dates as Dates
     from lrm.domain import Domain as Domain
+    from lrm.domain import Editions as Editions
     from lrm.domain import Integers as Integers
     from lrm.domain import Lookup as Lookup
     from lrm.domain import Numbers as Numbers
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from lrm.planning.plan.comparison import compare as compare
     from lrm.planning.plan.file import load_plan as load_plan
     from lrm.planning.plan.planner import plan as plan
+    from lrm.privacy.unit import GroupLimit as GroupLimit
     from lrm.privacy.unit import PrivacyUnit as PrivacyUnit
     from lrm.queries.builders import marginals as marginals
     from lrm.queries.builders import prefix as prefix
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
     from lrm.releases import Release as Release
     from lrm.releases import release as release
     from lrm.releases.file import load_release as load_release
+    from lrm.releases.known import KnownTable as KnownTable
+    from lrm.releases.series import Series as Series
     from lrm.tables import open_table as open_table
 
 _HOMES = {
@@ -53,18 +57,22 @@ _HOMES = {
     "Numbers": "lrm.domain",
     "Categories": "lrm.domain",
     "CsvForm": "lrm.domain",
+    "Editions": "lrm.domain",
     "Dates": "lrm.domain",
     "Domain": "lrm.domain",
     "Feature": "lrm.domain.people",
     "Integers": "lrm.domain",
     "Ledger": "lrm.ledger",
+    "KnownTable": "lrm.releases.known",
     "Lookup": "lrm.domain",
     "LrmError": "lrm.errors",
     "People": "lrm.domain.people",
     "Plan": "lrm.planning.plan",
+    "GroupLimit": "lrm.privacy.unit",
     "PrivacyUnit": "lrm.privacy.unit",
     "PrivateTable": "lrm.domain.people",
     "Release": "lrm.releases",
+    "Series": "lrm.releases.series",
     "Workload": "lrm.queries.workload",
     "compare": "lrm.planning.plan.comparison",
     "families": "lrm.queries.workload",

@@ -7,7 +7,10 @@ what to do. None of them ever holds a value that was computed from private data.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
+
+Charge = Literal["none", "made", "unknown"]
+"""Whether a ledger was charged before an error: surely not, surely, or nobody can say."""
 
 
 class LrmError(Exception):
@@ -36,6 +39,8 @@ class LrmError(Exception):
     field: str | None = None
     # What a ledger was charged before the error, in a sentence; None where nothing is known of it.
     charged: str | None = None
+    # The same as a word, which programs read.
+    charge: Charge = "none"
 
     def __init__(
         self,
@@ -64,16 +69,17 @@ class LrmError(Exception):
         return [str(self)]
 
 
-def note_charge(reason: BaseException, sentence: str) -> None:
+def note_charge(reason: BaseException, sentence: str, charge: Charge = "none") -> None:
     """State on an error what it has cost: as its attribute ``charged``, and as a note of Python.
 
     >>> error = LrmError("the table cannot be read")
-    >>> note_charge(error, "the budget of 'visits' was charged 0.5 pure")
-    >>> error.charged == error.__notes__[0]
-    True
+    >>> note_charge(error, "the budget of 'visits' was charged 0.5 pure", "made")
+    >>> error.charged == error.__notes__[0], error.charge
+    (True, 'made')
     """
     reason.add_note(sentence)
     reason.charged = sentence  # type: ignore[attr-defined] # Ctrl-C too has it
+    reason.charge = charge  # type: ignore[attr-defined]
 
 
 class UsageError(LrmError, ValueError):
@@ -98,13 +104,19 @@ class DomainError(UsageError):
     ----------
     errors
         What is wrong: a sentence, or the errors of a file that has several.
+    each
+        The errors that one sentence is about.
     place
         Line, field and plain sentence, as every error has them.
     """
 
-    def __init__(self, *errors: str | DomainError, **place: Any) -> None:
+    def __init__(
+        self, *errors: str | DomainError, each: Sequence[DomainError] = (), **place: Any
+    ) -> None:
         super().__init__("\n".join(map(str, errors)), **place)
-        self._errors = tuple(error for error in errors if isinstance(error, DomainError))
+        self._sentences = [str(error) for error in errors]
+        found = [error for error in errors if isinstance(error, DomainError)]
+        self._errors = (*found, *each)
         if self._errors and not place:
             self.line, self.field = self._errors[0].line, self._errors[0].field
 
@@ -116,7 +128,7 @@ class DomainError(UsageError):
     @property
     def sentences(self) -> list[str]:
         """The message of each error of a file."""
-        return [str(error) for error in self.each]
+        return self._sentences
 
 
 class SqlError(UsageError):
@@ -229,6 +241,28 @@ class BudgetExceeded(LedgerError):  # noqa: N818 - says what happened, as the re
     """A release would cost more than is left of a table's budget."""
 
 
+class AlreadyCharged(LedgerError):  # noqa: N818 - says what happened, as the reader would
+    """The key of a job was charged before, so that nothing is charged again.
+
+    Parameters
+    ----------
+    sentence
+        What was charged, and when.
+    head
+        The head of the ledger after that charge, which the release of the charge states.
+    """
+
+    def __init__(self, sentence: str, head: str) -> None:
+        super().__init__(sentence)
+        self.head = head
+
+
+class ChargeUnknown(LedgerError):  # noqa: N818 - says what happened, as the reader would
+    """The connection to a ledger was lost while it was charged: nobody can say if it was."""
+
+    charge: Charge = "unknown"
+
+
 class ConvergenceError(LrmError):
     """A solver ended without a strategy that passes the exactness check."""
 
@@ -245,8 +279,16 @@ class PlanWarning(UserWarning):
     """A plan has larger errors than a simpler one would have."""
 
 
+class ReleaseWarning(UserWarning):
+    """What released numbers say about the table: perhaps every row was dropped."""
+
+
 class WorkloadWarning(UserWarning):
     """A file was read as a matrix of queries, but looks like a table of records."""
+
+
+class TableWarning(UserWarning):
+    """A table has a column of another type than the domain seems to mean."""
 
 
 class SqlWarning(UserWarning):

@@ -82,22 +82,22 @@ def test_queries_without_groups_have_no_group_columns():
     assert release["q2"].to_pandas()["query"].tolist() == ["q2"]
     assert release["q2"].numbers["answer"] == release.answers[1]
     named = lrm.plan(lrm.stack([lrm.Workload(np.eye(3)), lrm.Workload([[1, 1, 1]], names=["all"])]))
-    assert named.errors(1).of("all").labels.names == ("all",)
+    assert [label.name for label in named.errors(1).of("all").labels()] == ["all"]
 
 
 def test_a_group_called_like_a_column_has_its_own_title():
     domain = lrm.Domain([lrm.Categories("answer", ["a", "b"])], table="t")
     plan = lrm.plan("SELECT COUNT(*) AS n FROM t GROUP BY answer", "noise-on-data", domain=domain)
-    assert plan.errors(1).columns == ("answer", "query", "standard_error", "half_width")
+    assert plan.errors(1).header[1:] == ["answer", "query", "standard_error", "half_width"]
     columns = lrm.release(plan, [1, 2], epsilon=1).to_arrow().column_names
     assert columns[:4] == ["statement", "answer_group", "query", "answer"]
 
 
 def test_errors_before_anything_is_spent(plan, release):
     table = plan.errors(epsilon=0.1)
-    assert table.columns == ("region", "query", "standard_error", "half_width")
-    assert np.allclose(table.numbers["standard_error"], release.standard_errors)
-    wide = table.numbers["half_width"] * 2
+    assert table.header == ["statement", "region", "query", "standard_error", "half_width"]
+    assert np.allclose(table.number_columns()["standard_error"], release.standard_errors)
+    wide = table.number_columns()["half_width"] * 2
     assert np.allclose(wide, np.diff(release.unclipped.intervals()).ravel())
     gaussian = lrm.plan(np.eye(2), "noise-on-data", noise="gaussian")
     assert "ρ = 0.5" in repr(gaussian.errors(rho=0.5))
@@ -162,7 +162,7 @@ def test_a_missing_package_is_named(release, monkeypatch):
     def refuse(name):
         raise ImportError(name)
 
-    monkeypatch.setattr("lrm.queries.workload.answer_table.import_module", refuse)
+    monkeypatch.setattr("lrm.queries.workload.frames.import_module", refuse)
     with pytest.raises(MissingExtra, match="pip install pandas"):
         release.to_pandas()
     with pytest.raises(MissingExtra, match="pip install polars"):

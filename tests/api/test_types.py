@@ -1,5 +1,6 @@
-"""A script of a user passes the type checker, and runs."""
+"""A script of a user passes the type checkers, and runs."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -27,3 +28,22 @@ def test_the_script_passes_mypy(tmp_path):
     command += ["--cache-dir", str(tmp_path / "cache"), str(SCRIPT)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
+def test_the_script_passes_pyright(tmp_path):
+    (tmp_path / "pyrightconfig.json").write_text(
+        json.dumps(
+            {
+                "include": [str(SCRIPT)],
+                "extraPaths": [str(SCRIPT.parents[2] / "src")],
+                "typeCheckingMode": "standard",
+            }
+        ),
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "basedpyright", "--project", str(tmp_path)]
+    command += ["--pythonpath", sys.executable, "--level", "error"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "0 errors" in done.stdout

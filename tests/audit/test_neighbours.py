@@ -102,9 +102,9 @@ class Replay:
         self.declared, self.counts, self.true_values = [], [], []
         really_calibrate, really_measure = releases.calibrate, releases.measure
 
-        def calibrated(strategy, privacy, factor):
-            self.declared.append((strategy, factor))
-            return replace(really_calibrate(strategy, privacy, factor), sampler=self._sampled)
+        def calibrated(strategy, privacy, unit, bits):
+            self.declared.append((strategy, unit.factor << bits))
+            return replace(really_calibrate(strategy, privacy, unit, bits), sampler=self._sampled)
 
         def measured(counts, *args):
             self.counts.append(counts._open().copy())
@@ -213,6 +213,9 @@ def test_the_audit_finds_a_table_that_ignores_the_bound(planned, replay, engine)
 
         def __init__(self, source):
             self.rows = open_table(source)
+
+        def unseen_times(self, domain):
+            return self.rows.unseen_times(domain)
 
         def check(self, domain, cells=None):
             self.rows.check(domain, cells)

@@ -216,7 +216,7 @@ def test_a_fault_while_counting_costs_the_budget_and_tells_no_data(
     if debug:
         monkeypatch.setenv("LRM_DEBUG", debug)
     result = run("--epsilon", "0.25")
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     said = result.stderr.strip().splitlines()[-1]
     assert "the budget of 'visits' was charged 0.25 epsilon" in said
     assert SECRET not in result.output
@@ -283,7 +283,7 @@ def test_a_table_that_vanishes_after_the_payment_costs_it(plan_file, ledger, mon
 
     monkeypatch.setattr(Ledger, "spend", spend)
     result = run("--epsilon", "0.25")
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert "was charged 0.25 epsilon" in result.stderr
     assert ledger.remaining("visits") == Fraction(3, 4)
 
@@ -295,7 +295,7 @@ def test_counts_are_paid_for_before_they_are_opened(plans, ledger, monkeypatch):
     args = ["release", "plan.lrm", "--counts", "counts.csv", "--ledger", "l.sqlite"]
     args += ["--budget", "visits", "--epsilon", "0.25", "-o", "out.lrm"]
     result = CliRunner().invoke(main, args)
-    assert result.exit_code == 2
+    assert result.exit_code == 3
     assert "10 cells, but there are 2 counts" in result.stderr
     assert SECRET not in result.output
     assert ledger.remaining("visits") == Fraction(3, 4)

@@ -15,10 +15,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from awkward_domains import DOMAINS
-from awkward_table import rows as awkward_rows
 from lrm.domain import Categories, Domain, Integers, PrivacyUnit, persons
 from lrm.tables import open_table
+from lrm.testing.domains import DOMAINS
+from lrm.testing.table import rows as awkward_rows
 from table_forms import build
 
 WHERE = ["EWR", "JFK", "LGA"]

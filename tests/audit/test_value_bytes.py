@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import odd_values
-from awkward_domains import random_cells, random_tabulations
 from engines import postgres_url
 from long_runs import cases
 from lrm.errors import LrmError
 from lrm.queries.maps.products.tabulation import tabulate
 from lrm.tables import open_table
+from lrm.testing.domains import random_cells, random_tabulations
 
 ENGINES = ["parquet", "arrow", "dataset", "pandas", "polars", "objects", "duckdb", "postgres"]
 VARIANTS = 4

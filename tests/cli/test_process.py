@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+import lrm
 from lrm.cli import progress
 from lrm.clock import Step
+from lrm.views import progress as lines
 
 LRM = [sys.executable, "-m", "lrm"]
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "80"}
@@ -146,11 +148,11 @@ class Terminal:
 @pytest.mark.parametrize("patience", [0.0, 100.0])
 def test_progress_appears_on_a_terminal_after_a_while(monkeypatch, patience):
     terminal = Terminal()
-    monkeypatch.setattr(progress, "PATIENCE", patience)
+    monkeypatch.setattr(lines, "PATIENCE", patience)
     monkeypatch.setattr("sys.stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
-    with progress.ProgressLine("plan best") as on_step:
+    with lines.ProgressLine("plan best") as on_step:
         time.sleep(0.01)
         on_step(Step("polish", 7, 19.0))
         time.sleep(0.2)
@@ -161,7 +163,7 @@ def test_progress_appears_on_a_terminal_after_a_while(monkeypatch, patience):
 def test_work_that_takes_a_while_is_named_on_a_terminal(monkeypatch, patience):
     """Explaining, releasing and reporting have no rounds to report, and show what they do."""
     terminal = Terminal()
-    monkeypatch.setattr(progress, "PATIENCE", patience)
+    monkeypatch.setattr(lines, "PATIENCE", patience)
     monkeypatch.setattr(progress, "BEGAN", time.monotonic())
     monkeypatch.setattr("sys.stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
@@ -184,7 +186,22 @@ def test_work_that_takes_a_while_is_named_on_a_terminal(monkeypatch, patience):
 
 def test_progress_counts_the_records_of_a_privacy_unit():
     """As the error of the finished plan does: five rows of a person have 25 times the error."""
-    line = progress.ProgressLine("plan", "laplace", 5)
+    line = lines.ProgressLine("plan", "laplace", 5)
     assert "best error 950/ε²" in line._describe(Step("polish", 7, 19.0))
-    line = progress.ProgressLine("plan", "gaussian", 5)
+    line = lines.ProgressLine("plan", "gaussian", 5)
     assert "best error 237.5/ρ" in line._describe(Step("polish", 7, 19.0))
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_a_plan_in_python_shows_its_progress_unless_told_not_to(monkeypatch, shown):
+    terminal = Terminal()
+    monkeypatch.setattr(lines, "PATIENCE", 0.0)
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    lrm.plan(lrm.families.prefix(32), effort="quick", progress=shown)
+    assert ("Ctrl-C keeps it" in terminal.text) == shown
+    silent = Terminal()
+    monkeypatch.setattr("sys.stderr", silent)
+    lrm.plan(lrm.families.prefix(32), effort="quick", on_step=lambda _: None)
+    assert not silent.text

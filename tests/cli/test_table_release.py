@@ -164,10 +164,28 @@ def test_a_release_that_was_saved_is_a_success_whatever_its_view_does(
     def fails(*args):
         raise ZeroDivisionError("8213")
 
-    monkeypatch.setattr("lrm.views.documents.release_document", fails)
+    monkeypatch.setattr("lrm.views.release_document.release_document", fails)
     result = run(*RELEASE, "--epsilon", "0.1", "-o", "out.lrm")
     assert result.exit_code == 0
     assert "saved to out.lrm" in result.stderr
     assert "cannot be shown here (ZeroDivisionError)" in result.stderr
     assert "8213" not in result.output
     assert len(lrm.load_release("out.lrm").answers)
+
+
+@pytest.mark.parametrize(
+    ("table", "output"),
+    [
+        ("visits=visits.csv", "visits.csv"),
+        ("./vis*.csv", "visits.csv"),
+        ("parts", "parts/year=2024/x.lrm"),
+        ("visits=parts/**/*.parquet", "parts/year=2024/a.parquet"),
+    ],
+)
+def test_no_output_replaces_a_file_of_a_table(run, planned, ledger, table, output):
+    Path("parts/year=2024").mkdir(parents=True)
+    Path("parts/year=2024/a.parquet").write_bytes(b"rows")
+    args = ("--table", table, "--ledger", "l.sqlite", "--epsilon", "0.5", "-o", output, "--force")
+    refused(run("release", "plan.lrm", *args), 2, "same file")
+    assert ledger.remaining("visits") == 1
+    assert Path("visits.csv").read_text().startswith("patient")

@@ -179,6 +179,7 @@ def test_any_bytes_are_a_workload_or_a_clear_error(tmp_path_factory, data, suffi
         assert str(path) in str(reason)  # noqa: PT017 - a workload is fine too
 
 
+@pytest.mark.filterwarnings("ignore::lrm.errors.WorkloadWarning")  # some look like records
 @given(st.text(alphabet="0123456789.,-+e\n\r\"'; aNx", max_size=60))
 def test_any_text_is_a_workload_or_a_clear_error(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("text") / "w.csv"

@@ -6,9 +6,9 @@ import pytest
 
 import lrm
 from lrm.planning.derived import Noisy, derived_numbers
-from lrm.planning.derived.computed import _may_be_zero
-from lrm.planning.derived.expected import _largest
-from lrm.planning.derived.noise import _ranges
+from lrm.planning.derived.computed import may_be_zero
+from lrm.planning.derived.expected import largest_moves
+from lrm.planning.derived.noise import index_ranges
 
 DOMAIN = lrm.Domain(
     [
@@ -37,7 +37,7 @@ AMOUNT = {"laplace": {"epsilon": "0.1"}, "gaussian": {"rho": 1}}
 
 def test_ranges_hold_each_query_once():
     index = np.array([[3, 7, 4, 20], [5, 9, 6, 20]])
-    assert _ranges(index) == [(3, 10), (20, 21)]
+    assert index_ranges(index) == [(3, 10), (20, 21)]
 
 
 def test_merged_columns_have_the_covariance_and_the_half_widths_of_all_rows(accuracy):
@@ -62,10 +62,13 @@ def test_merged_columns_have_the_covariance_and_the_half_widths_of_all_rows(accu
 
 def test_columns_that_are_left_out_are_0(accuracy):
     _, errors = accuracy
-    way_back = errors.reconstruction
+    reconstruction = errors.reconstruction
     ranges = [(0, 3), (17, 21), (40, 44)]
     chosen = np.concatenate([np.arange(start, stop) for start, stop in ranges])
-    rows, some = way_back.rows(0, way_back.shape[0])[chosen], way_back.rows_of(ranges)
+    rows, some = (
+        reconstruction.rows(0, reconstruction.shape[0])[chosen],
+        reconstruction.rows_of(ranges),
+    )
     used, present = (np.abs(part).max(axis=0) > 1e-12 for part in (rows, some))
     np.testing.assert_allclose(some[:, present], rows[:, used], rtol=1e-9, atol=1e-12)
     if not used.all():
@@ -127,7 +130,7 @@ def test_the_largest_half_width_is_found_without_looking_at_all_of_them(accuracy
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(noise), "of", count)
-        error, half = _largest(noise, directions, 0.95)
+        error, half = largest_moves(noise, directions, 0.95)
     assert error == pytest.approx(max(noise.deviations(one).max() for one in directions))
     assert half == pytest.approx(max(noise.half_widths(one, 0.95).max() for one in directions))
     assert sum(asked) < 12
@@ -138,5 +141,53 @@ def test_a_denominator_may_be_zero_where_its_interval_holds_zero(accuracy, ratio
     _, errors = accuracy
     noise = Noisy(None, errors).joint(np.array([[0, 5], [31, 40]]), np.ones(2))
     half = noise.half_widths(np.array([[0.0, 1.0], [0.0, 1.0]]), 0.95)
-    found = _may_be_zero(ratio * half * np.array([1.0, -1.0]), noise, 0.95)
+    found = may_be_zero(ratio * half * np.array([1.0, -1.0]), noise, 0.95)
     assert found.tolist() == [ratio < 1.0] * 2
+
+
+GROUPED = """
+    SELECT ward, los, AVG(CASE WHEN kind = 'x' THEN 1.0 ELSE 0 END) AS r FROM t GROUP BY ward, los;
+    SELECT ward, COUNT(*) AS n FROM t WHERE kind <> 'y' GROUP BY ward;
+    SELECT los, kind, COUNT(*) AS n FROM t GROUP BY los, kind;
+    SELECT COUNT(*) AS all_rows FROM t
+"""
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_rows_of_groups_of_one_kind_are_the_same_but_for_the_order_of_measurements(noise):
+    domain = lrm.Domain(
+        [
+            lrm.Categories("ward", [f"w{k}" for k in range(60)]),
+            lrm.Categories("los", [f"d{k}" for k in range(40)]),
+            lrm.Categories("kind", ["x", "y", "z"]),
+        ],
+        "t",
+    )
+    plan = lrm.plan(lrm.sql(GROUPED, domain), noise=noise, effort="quick", objective="total")
+    reconstruction = plan.reconstruction_map
+    index = np.random.default_rng(2).integers(0, reconstruction.shape[0], (300, 2))
+    index[::3, 1] = index[::3, 0]
+    index[1::30, 0] = reconstruction.shape[0] - 1  # the count of all rows, over no attribute
+    first, kind = reconstruction.alike(index)
+    assert np.array_equal(kind[first], np.arange(len(first)))
+    if noise == "laplace":
+        assert len(first) < len(index) / 2
+
+    def sorted_rows(group):
+        rows = np.round(np.vstack([reconstruction.rows(k, k + 1) for k in group]), 9) + 0.0
+        return rows[:, np.lexsort(rows)]
+
+    for group, number in zip(index, kind, strict=True):
+        expected = sorted_rows(index[first[number]])
+        np.testing.assert_allclose(sorted_rows(group), expected, atol=1e-8)
+
+
+def test_averages_of_many_groups_have_one_kind():
+    wards = lrm.Categories("ward", [f"w{k}" for k in range(3_000)])
+    domain = lrm.Domain([wards, lrm.Categories("kind", ["x", "y"])], "t")
+    text = "SELECT ward, AVG(CASE WHEN kind = 'x' THEN 1 ELSE 0 END) AS r FROM t GROUP BY ward"
+    plan = lrm.plan(lrm.sql(text, domain), effort="quick")
+    average = plan.workload.derived[0]
+    index = np.column_stack([block.rows(average.shape) for block in average.inputs])
+    assert len(index) == 3_000
+    assert len(plan.reconstruction_map.alike(index)[0]) == 1

@@ -1,6 +1,8 @@
 """Averages, rates and intervals are never outside of what any table can have."""
 
 import itertools
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -10,6 +12,7 @@ import lrm
 from lrm.planning.derived.possible import formula_ends
 from lrm.queries.maps.record_weights import RowSigns, record_weights
 from lrm.queries.workload import Formula
+from study.simulate import simulated_release
 
 DOMAIN = lrm.Domain(
     [
@@ -148,7 +151,11 @@ def test_the_standard_error_of_a_spread_by_knots_has_what_division_adds() -> Non
     domain = lrm.Domain([lrm.Numbers("pay", [0, 1000, 2500, 5000])], table="t")
     plan = lrm.plan(lrm.sql("SELECT STDDEV(pay) AS spread FROM t", domain), effort="quick")
     pay = np.random.default_rng(1).uniform(0, 5000, 3000)
-    numbers = lrm.release(plan, pd.DataFrame({"pay": pay}), ledger=None, epsilon=5).table().numbers
+    numbers = (
+        lrm.release(plan, pd.DataFrame({"pay": pay}), ledger=None, epsilon=5)
+        .table()
+        .number_columns()
+    )
     error = abs(float(numbers["answer"][0]) - pay.std(ddof=1))
     assert error < 3 * numbers["standard_error"][0]
     assert numbers["low"][0] <= pay.std(ddof=1) <= numbers["high"][0]
@@ -163,3 +170,41 @@ def test_errors_of_averages_follow_from_the_expected_size() -> None:
         np.testing.assert_array_equal(column, given.numbers[name])
     without = lrm.plan(lrm.sql(text.split("\n")[1], DOMAIN), effort="quick").errors(epsilon=1)
     assert np.isnan(without.numbers["standard_error"]).all()
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_cut_intervals_hold_as_often_as_they_say(noise: str) -> None:
+    """Many groups without any row, with few rows, or with rows of a single value.
+
+    The seeds are fixed. Cutting an interval to what is possible never loses the truth.
+    """
+    groups, never = 100, {"null": "never", "outside": "never"}
+    declared = [lrm.Integers("g", 0, groups - 1, **never), lrm.Integers("x", 0, 4, **never)]
+    text = """SELECT g, COUNT(*) AS n, SUM(x) AS total, AVG(x) AS mean, STDDEV(x) AS spread,
+        MEDIAN(x) AS middle, COUNT(*) FILTER (WHERE x = 4) * 1.0 / COUNT(*) AS rate,
+        COUNT(*) * 1.0 / SUM(COUNT(*)) OVER () AS share FROM t GROUP BY g"""
+    plan = lrm.plan(lrm.sql(text, lrm.Domain(declared, "t")), "noise-on-data", noise=noise)
+    rng = np.random.default_rng(5)
+    sizes = rng.choice([0, 0, 3, 60, 300], groups)
+    shares = rng.dirichlet([0.15] * 5, groups)
+    counts = np.concatenate([rng.multinomial(*pair) for pair in zip(sizes, shares, strict=True)])
+    exact = plan.measured.measure(plan.measured.counts_of(counts))
+    amount = Fraction(1), Fraction(1, 10**6) if noise == "gaussian" else None
+    held: dict[str, list[bool]] = {}
+    for _ in range(3):
+        release = simulated_release(plan, exact, *amount, rng)
+        truth = replace(release, noisy_measurements=exact).unclipped.to_pandas()["answer"]
+        inside = []
+        for numbers in (release.to_pandas(), release.unclipped.to_pandas()):
+            slack = 1e-9 * (1 + truth.abs())
+            inside.append((numbers["low"] <= truth + slack) & (truth - slack <= numbers["high"]))
+        cut, plain = inside
+        known = (sizes[numbers["g"]] > 0) | numbers["query"].isin(["n", "total", "share"])
+        assert (cut | ~plain)[known].all()
+        for query, some in cut[known].groupby(numbers["query"][known]):
+            held.setdefault(query, []).extend(some)
+    assert set(held) == {"n", "total", "mean", "spread", "middle", "rate", "share"}
+    for query, each in held.items():
+        deviation = np.sqrt(0.95 * 0.05 / len(each))
+        assert np.mean(each) >= 0.95 - 2 * deviation, query
+    assert np.mean(np.concatenate(list(held.values()))) >= 0.95

@@ -196,7 +196,7 @@ FAULTS = [
     (lambda: Categories("s", ["a", "a"]), "'a' is declared twice"),
     (lambda: Categories("s", ["(null)"], null="cell"), "the name of a special cell"),
     (lambda: Categories("s", [2**63]), "within ±2^62"),
-    (lambda: Categories("s", ["a"], null="keep"), "null must be drop or cell, not 'keep'"),
+    (lambda: Categories("s", ["a"], null="keep"), "null must be drop or cell or never, not 'keep'"),
     (lambda: Integers("k", 5, 4), "low must be at most high, but 5 > 4"),
     (lambda: Integers("k", 0.5, 4), "low must be an integer"),
     (lambda: Integers("k", low=True, high=4), "low must be an integer"),

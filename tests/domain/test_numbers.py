@@ -197,10 +197,10 @@ def test_sums_and_averages_have_no_binning_error(plans, noise):
 def test_one_record_moves_the_measured_integers_by_what_is_declared(plans, noise):
     plan = plans[noise]
     measured, unit = plan.measured, plan.unit
-    moved = plan.moved_counts(unit)
+    moved = unit.factor << plan.record_bits
     assert moved == RECORD
     law = plan.accuracy(plan.privacy(1) if noise != "gaussian" else plan.privacy(rho=1)).law
-    sensitivity = measured.sensitivity_for(plan.noise)
+    sensitivity = measured.norm.sensitivity(measured)
     spread = 1.0 if noise != "gaussian" else math.sqrt(0.5)
     assert math.isclose(law.scale, sensitivity * RECORD * spread, rel_tol=1e-12)
     rng = random.Random(2)  # noqa: S311 - no secret

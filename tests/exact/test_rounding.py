@@ -10,7 +10,8 @@ from hypothesis.extra.numpy import arrays
 
 from lrm.planning.design.cells import CellMap, merge_cells, reduce_rows
 from lrm.planning.design.integers import CARRIER_BITS
-from lrm.planning.design.rounding import ANCHORS, _anchored, _integer_combination, quantise
+from lrm.planning.design.rounding import ANCHORS, anchored, integer_combination, quantise
+from lrm.privacy.norms import L1, norm_of
 from lrm.queries.maps.matrices import DenseMap
 
 whole = st.integers(-5, 5).map(float)
@@ -58,7 +59,7 @@ def test_the_row_rank_of_a_combination_is_that_of_the_queries(matrix, rows, seed
     mix = np.random.default_rng(seed).standard_normal((rows, len(matrix)))
     strategy = mix @ matrix
     strategy /= np.abs(strategy).sum(axis=0).max()
-    found = _integer_combination(strategy, DenseMap(matrix))
+    found = integer_combination(strategy, DenseMap(matrix))
     assert found is not None
     base, mixed, rank = found
     assert rank == exact_rank(matrix) == exact_rank(base)
@@ -69,7 +70,7 @@ def test_the_row_rank_of_a_combination_is_that_of_the_queries(matrix, rows, seed
 def test_whole_queries_survive_rounding(matrix, noise):
     """L = W, rounded: every query comes back, and one record moves what is stated, no more."""
     merged = merge_cells(DenseMap(matrix))
-    measured, back = quantise(merged.queries, merged.cell_map, merged.queries, noise=noise)
+    measured, back = quantise(merged.queries, merged.cell_map, merged.queries, norm=norm_of(noise))
     assert back.relative_residual < 1e-9
     n = measured.sizes[0]
     records = [
@@ -93,7 +94,7 @@ def test_anchored_rounding_determines_every_cell(matrix, exponents):
     norm = np.abs(dense).sum(axis=0).max()
     assume(norm > 1e-9)
     dense = dense / norm
-    measured, back = _anchored(dense, CellMap.trivial(n), DenseMap(np.eye(n)), None)
+    measured, back = anchored(dense, CellMap.trivial(n), DenseMap(np.eye(n)), None, L1())
     assert back.inverse.determines_cells
     assert back.relative_residual < 1e-9
     # Rounding to 2^−30 moves a column by half a unit for each of its entries at most.
@@ -117,5 +118,5 @@ def test_queries_of_many_sizes_need_an_anchor():
 def test_a_workload_of_zeros_measures_something(noise):
     zeros = DenseMap(np.zeros((2, 3)))
     merged = merge_cells(zeros)
-    measured, _ = quantise(merged.queries, merged.cell_map, merged.queries, noise=noise)
+    measured, _ = quantise(merged.queries, merged.cell_map, merged.queries, norm=norm_of(noise))
     assert measured.sensitivity == 2**30

@@ -19,6 +19,7 @@ from lrm.errors import FileFormatError, WorkloadError
 from lrm.planning.design.cells import CellMap
 from lrm.planning.design.measured import Measured
 from lrm.privacy.bodies.cube import Cube
+from lrm.privacy.norms import BodyNorm
 from lrm.queries.maps.levels import LevelMap
 from lrm.queries.maps.matrices import DenseMap, SparseMap
 from lrm.queries.workload import families
@@ -107,7 +108,7 @@ def test_moves_beyond_a_body_do_not_wrap_around(tmp_path):
     matrix = DenseMap(np.sign(basis.matrix.dense()) * 2.0**51)
     body, bits = plan.measured.body, plan.measured.bits
     with pytest.raises(WorkloadError, match="beyond 62 bits"):
-        Measured.of_cells(matrix, cells, bits, None, body)
+        Measured.of_cells(matrix, cells, bits, None, BodyNorm(body))
     for admitted in (1, 1 << 62):
         _refused(
             forged_plan(
@@ -127,7 +128,9 @@ def test_a_strategy_with_a_body_that_is_too_large_as_an_array_is_refused(replace
     rows, cells = 400, 1 << 19
     matrix = SparseMap(sp.csr_array(([2.0], ([0], [0])), shape=(rows, cells)))
     with pytest.raises(WorkloadError, match="too many merged cells"):
-        Measured.of_cells(matrix, CellMap.trivial(cells), 1, None, Cube(rows, 2), replaced=replaced)
+        Measured.of_cells(
+            matrix, CellMap.trivial(cells), 1, None, BodyNorm(Cube(rows, 2), replaced=replaced)
+        )
 
 
 @given(st.data())

@@ -533,7 +533,7 @@ def _small_plan(path, change):
 
 
 def test_bases_of_very_many_rows_do_not_fill_the_memory(tmp_path):
-    """The way back had a matrix of rows x rows: a file of 8 MB took 8 TB."""
+    """The reconstruction had a matrix of rows x rows: a file of 8 MB took 8 TB."""
 
     def change(group, integers):
         group["bases"] = [[2, 10**6]]

@@ -155,7 +155,7 @@ def _restate_release(path, values, arrays, plan):
     try:
         facts = Facts(values, release_file.FACTS)
         privacy, unit = release_file._privacy(facts), PrivacyUnit.from_facts(facts.any("unit"))
-        noise = calibrate(plan.measured, privacy, unit.factor)
+        noise = calibrate(plan.measured, privacy, unit)
         values = arrays.take("noisy-measurements", "i8", (plan.measurement_count,))
         forged = lrm.Release(
             plan, values, privacy, noise.loss, noise.distribution, noise.scale, unit

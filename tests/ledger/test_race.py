@@ -17,6 +17,9 @@ from lrm.privacy.unit import PrivacyUnit
 
 ROW = PrivacyUnit()
 
+TWO = ("2025-01", "2025-02")
+"""Editions of a budget with an account for each month."""
+
 RACER = Path(__file__).with_name("racer.py")
 
 
@@ -37,8 +40,20 @@ def wait_until_ready(folder, count):
 
 
 @pytest.mark.slow
-def test_processes_race_while_some_are_killed(location, tmp_path):
-    race(location, tmp_path, 12, 5, Fraction(1, 3))
+@pytest.mark.parametrize(
+    ("location", "editions"), [("sqlite", TWO), ("postgres", ())], indirect=["location"]
+)
+def test_processes_race_while_some_are_killed(location, tmp_path, editions, monkeypatch):
+    monkeypatch.setenv("RACED", " ".join(editions))
+    race(location, tmp_path, 12, 5, Fraction(1, 6) if editions else Fraction(1, 3), editions)
+
+
+@pytest.mark.long
+def test_twenty_processes_race_on_two_accounts_while_some_are_killed(
+    location, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("RACED", " ".join(TWO))
+    race(location, tmp_path, 20, 8, Fraction(1, 2), TWO)
 
 
 @pytest.mark.long
@@ -47,9 +62,10 @@ def test_fifty_processes_race_while_some_are_killed(location, tmp_path):
     race(location, tmp_path, 50, 20, 1)
 
 
-def race(location, folder, processes, killed, limit):
+def race(location, folder, processes, killed, limit, editions=()):
     ledger = Ledger.open(location)
-    ledger.create("people", limit, "epsilon")
+    period = "month" if editions else None
+    ledger.create("people", limit, "epsilon", unit=PrivacyUnit(period=period))
     chosen = random.sample(range(processes), killed)
     with ExitStack() as stack:
         racers = [
@@ -66,19 +82,23 @@ def race(location, folder, processes, killed, limit):
         outcomes = [racer.communicate(timeout=300)[1] for racer in racers]
     codes = [-signal.SIGKILL if number in chosen else 0 for number in range(processes)]
     assert [racer.returncode for racer in racers] == codes, outcomes
-    check(ledger, folder)
+    check(ledger, folder, editions)
 
 
-def check(ledger, folder):
-    budget = ledger.budget("people")
+def check(ledger, folder, editions):
     entries = ledger.history("people")[1:]
-    assert budget.spent == sum(entry.amount for entry in entries)
-    assert 0 <= budget.remaining < Fraction(1, 350), "survivors went on until nothing fitted"
+    for edition in editions or [None]:
+        budget = ledger.budget("people", edition)
+        own = [entry for entry in entries if edition is None or entry.editions == (edition,)]
+        assert budget.spent == sum(entry.amount for entry in own)
+        assert 0 <= budget.remaining < Fraction(1, 350), "survivors went on until nothing fitted"
     ledger.verify()
+    assert {entry.editions for entry in entries} == ({(each,) for each in editions} or {()})
     assert not [line for line in reports(folder) if line.startswith("refused")]
-    reported = [line for line in reports(folder) if len(line) == 64]
+    reported = [line for line in reports(folder) if len(line.split()[0]) == 64]
     assert len(reported) == len(set(reported)) > 0
-    assert set(reported) <= {entry.digest for entry in entries}, "a success without its entry"
+    charged = {" ".join([entry.digest, *entry.editions]) for entry in entries}
+    assert set(reported) <= charged, "a success without its entry, or another account was charged"
 
 
 @pytest.mark.parametrize(

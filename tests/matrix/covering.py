@@ -2,9 +2,10 @@
 
 A new case begins with the first pair that no case has yet. Then each further factor takes the level
 with the most pairs that are new, among those that leave every other factor some level; of equal
-ones the first, which is the cheapest, and a pair that takes long is not repeated without need. This
-is the greedy method of AETG (Cohen, Dalal, Fredman, Patton, 1997) without its random repetitions:
-the same factors always give the same cases.
+ones one that an earlier case has together with all levels so far, but for its source, so that both
+share a plan, else the first, which is the cheapest. A pair that takes long is not repeated without
+need. This is the greedy method of AETG (Cohen, Dalal, Fredman, Patton, 1997) without its random
+repetitions: the same factors always give the same cases.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from itertools import product
 
 import numpy as np
 
-from matrix.factors import ALL_PAIRS, FACTORS, LARGE_SIZES, LEFT_OUT, SLOW, Case, is_possible
+from matrix.factors import ALL_PAIRS, FACTORS, LARGE_SIZES, LEFT_OUT, SLOW, Case, Level, is_possible
 
 NAMES = tuple(FACTORS)
 
@@ -22,14 +23,16 @@ def covering_cases() -> list[Case]:
     """Cases that contain every pair that is not impossible, in a fixed order."""
     missing = sorted(ALL_PAIRS - LEFT_OUT, key=_place)
     cases: list[Case] = []
+    planned: dict[frozenset[Level], int] = {}  # levels but for the source, and the seed
     while missing:
         levels = dict(missing[0])
         open_pairs = set(missing)
         while len(levels) < len(NAMES):
-            levels = _extended(levels, open_pairs)
-        cases.append(Case(**levels, seed=len(cases)))
+            levels = _extended(levels, open_pairs, planned)
+        seed = planned.setdefault(_without_source(levels), len(planned))
+        cases.append(Case(**levels, seed=seed))
         missing = [pair for pair in missing if pair not in cases[-1].pairs]
-    return cases
+    return sorted(cases, key=lambda case: case.seed)
 
 
 def random_cases(count: int, seed: int) -> list[Case]:
@@ -50,7 +53,11 @@ def _place(pair):
     return [(NAMES.index(name), FACTORS[name].index(level)) for name, level in pair]
 
 
-def _extended(levels, open_pairs):
+def _without_source(levels):
+    return frozenset(level for level in levels.items() if level[0] != "source")
+
+
+def _extended(levels, open_pairs, planned):
     """The levels of one factor more: that whose best level has the most pairs that are new."""
     choices = []
     for name in NAMES:
@@ -61,8 +68,10 @@ def _extended(levels, open_pairs):
             if _can_be_completed(longer):
                 pairs = [_pair(longer, name, other) for other in levels]
                 gain = sum(1 if pair in open_pairs else -SLOW.get(pair, 0) for pair in pairs)
-                choices.append((-gain, NAMES.index(name), place, longer))
-    return min(choices, key=lambda choice: choice[:3])[-1]
+                shared = _without_source(longer)
+                is_new = not any(shared <= plan for plan in planned)
+                choices.append((-gain, is_new, NAMES.index(name), place, longer))
+    return min(choices, key=lambda choice: choice[:4])[-1]
 
 
 def _can_be_completed(levels) -> bool:

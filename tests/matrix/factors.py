@@ -71,6 +71,12 @@ class Case:
         return ", ".join(map(str, astuple(self)))
 
     @property
+    def without_source(self) -> tuple[str | int, ...]:
+        """All that a plan depends on: where the rows are is no part of it."""
+        names = [field.name for field in fields(self) if field.name != "source"]
+        return tuple(getattr(self, name) for name in names)
+
+    @property
     def pairs(self) -> set[Pair]:
         """All pairs of levels of two factors that this case combines."""
         return set(combinations(((name, getattr(self, name)) for name in FACTORS), 2))
@@ -89,6 +95,12 @@ class Impossible:
     second: str
     second_levels: tuple[str | int, ...]
     reason: str
+
+    @property
+    def without_source(self) -> tuple[str | int, ...]:
+        """All that a plan depends on: where the rows are is no part of it."""
+        names = [field.name for field in fields(self) if field.name != "source"]
+        return tuple(getattr(self, name) for name in names)
 
     @property
     def pairs(self) -> set[Pair]:

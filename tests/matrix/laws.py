@@ -34,10 +34,11 @@ WRITTEN_OUT = 1 << 18
 
 def files_hold_what_was_saved(walk: Walk) -> None:
     """A file that was saved can be loaded, with an equal plan and equal answers."""
-    assert walk.loaded_plan.digest == walk.plan.digest
+    loaded_plan = walk.prepared.loaded_plan
+    assert loaded_plan.digest == walk.plan.digest
     assert np.array_equal(walk.loaded.answers, walk.release.answers)
     assert _texts(walk.loaded.to_arrow()) == _texts(walk.release.to_arrow())
-    before, after = (plan.standard_errors(**walk.amount) for plan in (walk.plan, walk.loaded_plan))
+    before, after = (plan.standard_errors(**walk.amount) for plan in (walk.plan, loaded_plan))
     assert np.array_equal(before, after)
 
 
@@ -93,19 +94,19 @@ def intervals_are_finite_and_ordered(walk: Walk) -> None:
 
 
 def _check_intervals(table, amount):
-    low, high = table.numbers["low"], table.numbers["high"]
+    low, high = (table.numbers[name] for name in ("low", "high"))
     finite = np.isfinite(low) & np.isfinite(high)
     assert finite.all(), f"at {amount}: {(~finite).sum()} intervals are not finite"
     assert (low <= high).all(), f"at {amount}: intervals are not ordered"
 
 
 def no_statement_is_worse_than_an_even_split(walk: Walk) -> None:
-    """A statement has no larger error than with an equal share of the budget by itself.
+    """A statement has no larger error than with its share of the budget by itself.
 
-    Importances ask for more than an even share for some statements, which others pay for.
+    The shares are equal, or those that follow from importances.
     """
     ratios = walk.plan.statement_ratios
-    if ratios is not None and walk.case.answers != "importance":
+    if ratios is not None:
         assert max(ratios) <= NO_WORSE, f"the largest ratio is {max(ratios):.3f}"
 
 
@@ -120,7 +121,7 @@ def bounds_are_below_errors(walk: Walk) -> None:
 def tolerances_are_met(walk: Walk) -> None:
     """At the amount that a plan for tolerances states, every answer is within its own."""
     if walk.case.objective == "meet":
-        largest = max(walk.loaded_plan.meets().ratios)
+        largest = max(walk.prepared.loaded_plan.meets().ratios)
         assert largest <= ROUNDED, f"a half-width is {largest:.6f} of its tolerance"
 
 

@@ -13,20 +13,7 @@ DRAWN = dt.datetime.now(dt.UTC).toordinal() if new_cases() else 1
 """The seed of random cases: all processes of a run draw the same ones, and another day others."""
 
 
-SHARE = 6
-"""Of the cases that contain all pairs, `make test` runs every sixth: about a minute."""
-
-EVERY = covering_cases()
-SOME = [case for case in EVERY[::SHARE] if case.answers != "sums by knots"]
-
-
-@pytest.mark.parametrize("case", SOME, ids=lambda case: case.id)
-def test_some_pairs_satisfy_the_laws(case, library, tmp_path):
-    check(case, library, tmp_path)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("case", EVERY, ids=lambda case: case.id)
+@pytest.mark.parametrize("case", covering_cases(), ids=lambda case: case.id)
 def test_every_pair_satisfies_the_laws(case, library, tmp_path):
     check(case, library, tmp_path)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from lrm.queries.workload.layout import find_answers
+from lrm.queries.workload.finding import find_answers
 from matrix.visits import SHARES, reference
 
 FAR = 15

@@ -120,10 +120,17 @@ def _cell_sql(attribute) -> str:
 
 
 class Library:
-    """The table in the form of each engine, made when it is first asked for."""
+    """The table in the form of each engine, made when it is first asked for, and the last plan."""
 
     def __init__(self, folder, spark_session):
         self._folder, self._spark_session, self._forms = folder, spark_session, {}
+        self._prepared = {}
+
+    def prepared(self, case, prepare):
+        """What is made once for all cases that differ in their sources alone."""
+        if case.without_source not in self._prepared:
+            self._prepared = {case.without_source: prepare()}  # cases alike follow each other
+        return self._prepared[case.without_source]
 
     def form(self, source, domain):
         """The table, or the counts of a domain's cells, as ``lrm.release`` takes it."""

@@ -15,11 +15,12 @@ from lrm.errors import PrivacyWarning
 from matrix.batches import Batch, batch_of
 from matrix.visits import UNITS
 
-AMOUNTS = ("0.001", "1", "700", "1000000")
-"""Amounts of ε, or of ρ with Gaussian noise, at which every case is released."""
+USUAL, LARGE = "1", "1000000"
+"""Amounts of ε, or of ρ with Gaussian noise, at which every case is released from its source: one
+whose release goes through files, and one that leaves hardly any noise."""
 
-USUAL, LARGE = "1", AMOUNTS[-1]
-"""The amount whose release goes through files, and the one that leaves hardly any noise."""
+OTHER_AMOUNTS = ("0.001", "700")
+"""Further amounts, at which each plan is released once, from a frame."""
 
 OUTPUTS = ("tables", "answers.csv", "answers.parquet", "answers.xlsx", "answers.json", "answers.md")
 """Files, and a folder of files, that every release is written to; the page is a report."""
@@ -29,15 +30,36 @@ DEFAULT_CALL = 1
 
 
 @dataclass(frozen=True)
+class Prepared:
+    """What does not depend on the source of the rows, and is done once for all sources.
+
+    Parameters
+    ----------
+    batch, plan, loaded_plan
+        The batch, its plan, and what was read back from the file of the plan.
+    releases
+        The release at each of the other amounts.
+    printed
+        What each command printed, by its name.
+    """
+
+    batch: Batch
+    plan: lrm.Plan
+    loaded_plan: lrm.Plan
+    releases: dict[str, lrm.Release]
+    printed: dict[str, str]
+
+
+@dataclass(frozen=True)
 class Walk:
     """What a case has made, for the laws to look at.
 
     Parameters
     ----------
-    case, batch, folder
-        What was combined, and where its files are.
-    plan, loaded_plan
-        The plan, and what was read back from its file.
+    case, folder
+        What was combined, and where the files of its release are.
+    prepared
+        What does not depend on its source.
     releases
         The release at each amount.
     loaded
@@ -47,13 +69,21 @@ class Walk:
     """
 
     case: Any
-    batch: Batch
     folder: Path
-    plan: lrm.Plan
-    loaded_plan: lrm.Plan
+    prepared: Prepared
     releases: dict[str, lrm.Release]
     loaded: lrm.Release
     printed: dict[str, str]
+
+    @property
+    def batch(self) -> Batch:
+        """The batch, with what its answers must be."""
+        return self.prepared.batch
+
+    @property
+    def plan(self) -> lrm.Plan:
+        """The plan as it was made."""
+        return self.prepared.plan
 
     @property
     def amount(self) -> dict[str, str]:
@@ -68,32 +98,39 @@ class Walk:
 
 def walk(case, library, folder) -> Walk:
     """Do everything with the batch of a case, as its user would."""
+    prepared = library.prepared(case, lambda: _prepared(case, library, folder))
+    releases = {
+        amount: _released(case, prepared, library.form(case.source, prepared.batch.domain), amount)
+        for amount in (USUAL, LARGE)
+    }
+    release_file = folder / "answers.lrm"
+    releases[USUAL].save(release_file)
+    outputs = [part for name in OUTPUTS for part in ("-o", folder / name)]
+    printed = {
+        "written": _run("show", release_file, *outputs),
+        "show": _run("show", release_file),
+        "report": _run("report", release_file, "-o", folder / "answers.html"),
+    }
+    loaded = lrm.load_release(release_file)
+    every_release = prepared.releases | releases
+    return Walk(case, folder, prepared, every_release, loaded, prepared.printed | printed)
+
+
+def _prepared(case, library, folder) -> Prepared:
+    """The plan of a case, through its file, and its releases at other amounts."""
     batch = batch_of(case, folder)
     plan = _planned(case, batch)
-    plan_file, release_file = folder / "plan.lrm", folder / "answers.lrm"
+    plan_file = folder / "plan.lrm"
     plan.save(plan_file)
     amount = ("--rho" if case.noise == "gaussian" else "--epsilon", USUAL)
     printed = {"explain": _run("explain", plan_file, *amount)}
     if case.objective == "meet":
         printed["meet"] = _run("explain", plan_file, "--meet")
-    releases = {
-        each: _released(case, batch, plan, library, each)
-        for each in dict.fromkeys((USUAL, *AMOUNTS))
-    }
-    releases[USUAL].save(release_file)
-    outputs = [part for name in OUTPUTS for part in ("-o", folder / name)]
-    printed["show"] = _run("show", release_file, *outputs)
-    printed["report"] = _run("report", release_file, "-o", folder / "answers.html")
-    return Walk(
-        case,
-        batch,
-        folder,
-        plan,
-        lrm.load_plan(plan_file),
-        releases,
-        lrm.load_release(release_file),
-        printed,
-    )
+    prepared = Prepared(batch, plan, lrm.load_plan(plan_file), {}, printed)
+    rows = library.form("counts" if case.source == "counts" else "arrow", batch.domain)
+    for other in OTHER_AMOUNTS:
+        prepared.releases[other] = _released(case, prepared, rows, other)
+    return prepared
 
 
 def _planned(case, batch) -> lrm.Plan:
@@ -111,17 +148,15 @@ def _argument(case, amount) -> dict[str, str]:
     return {"rho" if case.noise == "gaussian" else "epsilon": amount}
 
 
-def _released(case, batch, plan, library, amount) -> lrm.Release:
-    """A release at an amount; only the usual one reads a table from its engine."""
-    source = case.source if amount == USUAL or case.source == "counts" else "arrow"
-    data = library.form(source, batch.domain)
+def _released(case, prepared, data, amount) -> lrm.Release:
+    """A release of some data at an amount."""
     choices: dict[str, Any] = _argument(case, amount)
     if case.batch == "matrix":
         unit = UNITS[case.unit]
         choices |= {"max_rows": unit.max_rows, "neighbours": unit.neighbours}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # large amounts are weak guarantees
-        return lrm.release(plan, data, ledger=None, **choices)
+        return lrm.release(prepared.plan, data, ledger=None, **choices)
 
 
 def _run(*arguments) -> str:

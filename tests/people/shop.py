@@ -1,8 +1,10 @@
 """A shop for tests: customers, their orders and their visits."""
 
+import duckdb
 import numpy as np
 import pandas as pd
 
+from engines import empty_postgres_database
 from lrm.domain.file import parse_declared
 
 TEXT = """\
@@ -67,3 +69,48 @@ def tables(seed: int = 0, customers: int = 60, orders: int = 150) -> dict[str, p
             }
         ),
     }
+
+
+def stored(data, source, folder):
+    """The tables as files, frames, or tables of a database, by their names."""
+    if source == "pandas":
+        return dict(data)
+    if source == "postgres":
+        return in_postgres(data)
+    places = {}
+    database = folder / "shop.duckdb"
+    for name, frame in data.items():
+        if source == "csv":
+            places[name] = str(folder / f"{name}.csv")
+            frame.to_csv(places[name], index=False)
+        elif source in {"parquet", "spark"}:
+            path = str(folder / f"{name}.parquet")
+            frame.to_parquet(path, index=False, coerce_timestamps="us")
+            places[name] = f"spark:{path}" if source == "spark" else path
+        else:
+            with duckdb.connect(str(database)) as db:
+                db.register("frame", frame)
+                db.execute(f"CREATE OR REPLACE TABLE {name} AS SELECT * FROM frame")
+            places[name] = f"{database}::{name}"
+    return places
+
+
+TYPES = {"int64": "bigint", "Int64": "bigint", "float64": "double precision"}
+
+
+def in_postgres(data):
+    """The tables in the database of the tests."""
+    import psycopg
+
+    url = empty_postgres_database()
+    with psycopg.connect(url, autocommit=True) as db:
+        for name, frame in data.items():
+            kinds = [TYPES.get(str(kind), "text") for kind in frame.dtypes]
+            kinds = ["timestamp" if c == "day" else k for c, k in zip(frame, kinds, strict=True)]
+            listed = ", ".join(f"{c} {k}" for c, k in zip(frame, kinds, strict=True))
+            db.execute(f"CREATE TABLE {name} ({listed})")
+            with db.cursor().copy(f"COPY {name} FROM STDIN") as copy:
+                for row in frame.astype(object).where(frame.notna(), None).to_numpy().tolist():
+                    copy.write_row(row)
+    joint = "&" if "?" in url else "?"
+    return {name: f"{url}{joint}table={name}" for name in data}

@@ -1,9 +1,15 @@
 """A people on the command line: one budget for all tables, plans, releases, reports."""
 
+import json
+import pathlib
+import re
+
+import duckdb
 import pytest
 from click.testing import CliRunner
 
 import lrm
+from engines import empty_postgres_database
 from lrm.cli import main
 from lrm.domain.file import parse_declared, parse_domain
 from lrm.errors import DomainError
@@ -131,3 +137,109 @@ def test_one_table_is_expected_elsewhere():
         parse_domain(TEXT)
     with pytest.raises(lrm.LrmError, match="write the queries in SQL"):
         lrm.plan([[1, 1], [1, 0]], domain=SHOP)
+
+
+def left_out(data, most, cap=100):
+    sizes = data["orders"].groupby("customer").size().clip(upper=cap)
+    return int((sizes - most).clip(lower=0).sum())
+
+
+@pytest.mark.filterwarnings("ignore::lrm.errors.PrivacyWarning")
+def test_limits_state_how_many_rows_they_leave_out(run):
+    """One release about persons, charged to their budget: nothing is written into the domain."""
+    words = ("domain", "limits", "shop.yaml", "--table", "orders=orders.csv")
+    more = ("--candidates", "2,4", "--cap", "20", "--json")
+    run(
+        *("budget", "create", "shop", "--limit", "5000"),
+        *("--domain", "shop.yaml", "--ledger", "budget.sqlite"),
+    )
+    before = pathlib.Path("shop.yaml").read_text()
+    result = run(*words, *more, "--epsilon", "4000", "--ledger", "budget.sqlite")
+    assert result.exit_code == 0, result.output
+    facts = json.loads(result.stdout)
+    for entry in facts["limits"]:
+        expected = left_out(tables(), entry["most"])
+        assert entry["left_out"] == pytest.approx(expected, abs=0.5)
+        assert entry["share"] == pytest.approx(expected / 150, abs=0.01)
+        assert entry["low"] <= entry["left_out"] <= entry["high"]
+    assert pathlib.Path("shop.yaml").read_text() == before
+    shown = run("budget", "show", "--ledger", "budget.sqlite").output
+    assert "1000" in shown.replace(",", "")
+    plain = run(*words, *more[:-1], "--epsilon", "0.5", "--ledger", "budget.sqlite", "-o", "l.lrm")
+    assert "rows left out" in plain.output
+    assert "prefer one" in plain.output
+    assert lrm.load_release("l.lrm").unit.people == "shop"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--table", "orders.csv", "--candidates", "4"), "NAME=TABLE"),
+        (("--table", "order=orders.csv", "--candidates", "4"), "no table 'order'"),
+        (("--table", "orders=orders.csv", "--candidates", "x"), "whole numbers"),
+        (("--table", "orders=orders.csv", "--candidates", "100"), "above every candidate"),
+        (("--table", "orders=orders.csv", "--candidates", "0"), "at least one row"),
+    ],
+)
+def test_limits_that_cannot_be_compared(run, words, message):
+    refused = run("domain", "limits", "shop.yaml", *words, "--epsilon", "1", "--no-ledger")
+    assert refused.exit_code in {1, 2}
+    assert message in refused.output
+
+
+SCHEMA = """
+CREATE TABLE customers (id bigint PRIMARY KEY, region text);
+CREATE TABLE orders (
+  order_id bigint PRIMARY KEY, buyer bigint REFERENCES customers (id), amount int);
+CREATE TABLE cards (holder bigint UNIQUE REFERENCES customers (id), kind text);
+CREATE TABLE items (order_id bigint REFERENCES orders (order_id), price int);
+INSERT INTO customers VALUES (17, 'secret');
+"""
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "postgres"])
+def test_a_draft_of_a_database_reads_its_catalogue_alone(run, engine):
+    if engine == "duckdb":
+        address = "shop.duckdb"
+        with duckdb.connect(address) as db:
+            db.execute(SCHEMA)
+    else:
+        import psycopg
+
+        address = empty_postgres_database()
+        with psycopg.connect(address, autocommit=True) as db:
+            db.execute(SCHEMA)
+    result = run("domain", "init", address, "--people", "shop")
+    assert result.exit_code == 0, result.output
+    text = result.output
+    assert "secret" not in text
+    _, *parts = re.split(r"^  - name: (\w+)\n", text, flags=re.MULTILINE)
+    keys = re.compile(r"^    (?:person|rows): (\S+)", re.MULTILINE)
+    drafted = {name: keys.findall(part) for name, part in zip(parts[::2], parts[1::2], strict=True)}
+    assert drafted == {
+        "cards": ['"holder"', "one"],
+        "customers": ['"id"', "one"],
+        "items": ["TODO", "TODO"],
+        "orders": ['"buyer"', "TODO"],
+    }
+    assert text.count('"buyer"') == 1
+
+
+def test_a_draft_of_several_tables_reads_names_and_types_alone(run):
+    words = ("domain", "init", "customers.csv", "orders.csv", "--people", "shop")
+    result = run(*words, "--kinds", "age=integers", "-o", "draft.yaml")
+    assert result.exit_code == 0, result.output
+    text = pathlib.Path("draft.yaml").read_text()
+    assert "north" not in text
+    assert text.count("person: TODO") == 2
+    refused = run("domain", "check", "draft.yaml")
+    assert refused.exit_code in {1, 2}
+    assert "must be completed" in refused.output
+    done = text.replace("person: TODO", "person: id", 1).replace("person: TODO", "person: customer")
+    done = done.replace("rows: TODO ", "rows: one ", 1).replace("rows: TODO ", "rows: {most: 4} ")
+    done = done.replace("values: TODO", "values: [a, b]").replace("low: TODO", "low: 0")
+    pathlib.Path("done.yaml").write_text(done.replace("high: TODO", "high: 99"))
+    checked = run("domain", "check", "done.yaml")
+    assert "done.yaml is complete" in checked.output, checked.output
+    assert run(*words[:4]).exit_code == 2
+    assert "--people" in run(*words[:4]).output

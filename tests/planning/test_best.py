@@ -6,6 +6,7 @@ import lrm
 from benchmarks.unseen import BASELINES, KINDS, ROUNDING, draw
 from long_runs import cases
 from lrm.errors import ConvergenceError
+from lrm.planning.plan.proposals import search_record
 
 
 @pytest.mark.parametrize("number", range(len(KINDS)), ids=list(KINDS))
@@ -32,8 +33,8 @@ def assert_never_above_a_baseline(number, effort):
 
 def test_a_histogram_is_proven_to_be_best_measured_cell_by_cell_whatever_its_length():
     plan = lrm.plan(lrm.families.identity(200_000), noise="laplace")
-    assert plan.details["winner"] == "noise-on-data"
-    assert {candidate["name"] for candidate in plan.details["candidates"]} == {
+    assert search_record(plan).winner == "noise-on-data"
+    assert {candidate.name for candidate in search_record(plan).candidates} == {
         "noise-on-data",
         "noise-on-results",
     }

@@ -3,6 +3,7 @@
 import itertools
 import math
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -124,7 +125,8 @@ def burn(stop):
 
 def test_a_plan_under_load_is_the_same_plan(monkeypatch):
     """A search over products that its work limit ends: seconds used to decide when it ends."""
-    monkeypatch.setitem(settings.EFFORT_SECONDS, "normal", 0.25)
+    budget = settings.BUDGETS["normal"]
+    monkeypatch.setitem(settings.BUDGETS, "normal", replace(budget, seconds=0.25))
     batch = prefix_tables([24, 20, 9, 5], [2], 2)
     steps = []
     first = lrm.plan(lrm.Workload(ProductMap(batch)), seed=5, on_step=steps.append)
@@ -140,7 +142,7 @@ def test_a_plan_under_load_is_the_same_plan(monkeypatch):
             other.join()
     assert not first.details["interrupted"]
     assert second.digest == first.digest
-    monkeypatch.setitem(settings.EFFORT_SECONDS, "normal", 0.5)
+    monkeypatch.setitem(settings.BUDGETS, "normal", replace(budget, seconds=0.5))
     longer = []
     lrm.plan(lrm.Workload(ProductMap(batch)), seed=5, on_step=longer.append)
     assert len(longer) > len(steps)  # the limit did end the first two

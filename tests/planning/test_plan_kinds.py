@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 import lrm
-from lrm.planning.design.integers import IntegerBasis
+from lrm.planning.design.integers import Basis, CellBasis
+from lrm.planning.design.products.kinds import KINDS
 from lrm.privacy.bodies.base import Body
 from lrm.privacy.bodies.split import SplitHull
 from lrm.privacy.bodies.sums import Groups
@@ -16,7 +17,8 @@ FEATURES = {
     "several groups": lambda measured: len(measured.groups) > 1,
     "residuals": lambda measured: measured.residual,
     "combined groups": lambda measured: measured.combined,
-    "a body for replaced units": lambda measured: measured.replaced,
+    "a body for replaced units": lambda measured: getattr(measured.norm, "replaced", False),
+    "groups with noise of their own": lambda measured: measured.is_mixed,
     "folded sets": lambda measured: any(any(group.folds) for group in measured.groups),
     "mixed sets": lambda measured: any(group.mixes for group in measured.groups),
     "fused attributes": lambda measured: any(
@@ -72,7 +74,8 @@ def test_every_basis_has_a_stored_plan(plans):
     stored = {
         type(basis) for plan in plans for group in plan.measured.groups for basis in group.bases
     }
-    assert set(concrete(IntegerBasis)) == stored
+    every = {cls for cls in concrete(Basis) if cls.__module__.startswith("lrm.")}
+    assert every == {CellBasis, *KINDS.values()} == stored
 
 
 @pytest.mark.parametrize("feature", FEATURES)

@@ -104,7 +104,7 @@ def test_the_amount_for_tables_is_the_least_of_all_strategies(domain):
     """
     plan = lrm.plan(lrm.sql(text, domain), noise="gaussian", meet=0.95)
     goals = tolerance_goals(plan.workload, 0.95)
-    strategy = plan.measured, plan.reconstruction_map, "gaussian"
+    strategy = plan.measured, plan.reconstruction_map
     goals = goals.scaled(
         goals.squares(column_errors(goals.columns, *strategy)), goals.squares_of(*strategy)
     )

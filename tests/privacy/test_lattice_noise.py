@@ -101,8 +101,8 @@ def test_every_outcome_of_every_neighbour_pair(epsilon, unit):
         weights[2] = rng.integers(1, 5, 3)
         cells = CellMap(3, np.array([0, 1, 1, 2]), np.array([1, 2, -3, 1]))
         measured = Measured.of_cells(DenseMap(weights.astype(float)), cells, 0)
-        noise = calibrate(measured, PureDP(Fraction(epsilon)), unit.factor)
-        assert law_of(measured, noise.privacy, unit.factor) == noise.law
+        noise = calibrate(measured, PureDP(Fraction(epsilon)), unit)
+        assert law_of(measured, noise.privacy, unit) == noise.law
         steps = np.broadcast_to(noise.law.steps, 3)
         coarse += int((steps > 1).sum())
         scales = [_sampled_scale(noise, step) for step in steps.tolist()]
@@ -146,7 +146,7 @@ def _moves(cells, unit):
 def test_draws_have_the_law_of_each_step():
     """False alarm once in 10⁸ per step; twice the scale is missed far less often."""
     plan = mixed_plan()
-    noise = calibrate(plan.measured, plan.privacy(3), 1)
+    noise = calibrate(plan.measured, plan.privacy(3), PrivacyUnit())
     true = plan.measured.measure(plan.measured.counts_of(np.array([5, 0, 7, 1])))
     draws = np.array([noise.add_to(true) - true for _ in range(1500)])
     steps = np.array(noise.law.steps)
@@ -178,7 +178,7 @@ def test_stated_errors_and_intervals_are_those_of_real_draws(name):
     assert isinstance(accuracy.law, LatticeLaw)
     assert accuracy.lower_bound <= accuracy.squared_error * (1 + 1e-9)
     assert accuracy.squared_error < 2 * plan.strategy_error / float(epsilon) ** 2
-    noise = calibrate(plan.measured, plan.privacy(epsilon), 1)
+    noise = calibrate(plan.measured, plan.privacy(epsilon), PrivacyUnit())
     zeros = np.zeros(plan.measurement_count, dtype=np.int64)
     count = 2000
     draws = np.array([noise.add_to(zeros) for _ in range(count)]) * 2.0**-plan.measured.bits
@@ -234,7 +234,7 @@ def test_derived_answers_use_the_steps():
     release = lrm.release(plan, [300, 500, 200], epsilon=3)
     assert isinstance(release.accuracy.law, LatticeLaw)
     fine = replace(release, distribution="discrete Laplace")
-    exact, older = (one["part"].facts()[0]["standard_error"] for one in (release, fine))
+    exact, older = (one["part"].to_pandas()["standard_error"][0] for one in (release, fine))
     assert exact / older == pytest.approx(math.sqrt(0.4963), abs=1e-3)
 
 

@@ -1,6 +1,6 @@
 """The one place where noise meets counts: what it accepts, and which noise it adds to what."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -23,6 +23,8 @@ from lrm.privacy.mechanism import (
     shown_to_owner,
 )
 from lrm.privacy.noise import Calibrated
+from lrm.privacy.norms import L1, L2, BodyNorm, Norm
+from lrm.privacy.unit import PrivacyUnit
 
 ONE = PureDP(Fraction(1))
 RHO = ZCDP(Fraction(1, 2))
@@ -37,12 +39,18 @@ class Doubled:
     max_records: int = 10
     sensitivity: int = 3
     squared_l2_sensitivity: int = 8
-    body: Tables | None = None
+    norm: Norm = field(default_factory=L1)
     step: int = 1
 
     @property
     def divisors(self):
         return np.array([self.step])
+
+    def moved(self, unit, bits):
+        return self.sensitivity * (unit.factor << bits)
+
+    def squared_l2_moved(self, unit, bits):
+        return self.squared_l2_sensitivity * (unit.factor << bits) ** 2
 
     def records(self, counts):
         return int(counts.sum())
@@ -131,9 +139,9 @@ BODY = Tables((1, 1), (False, False), 3)
 KINDS = {
     "laplace": (Doubled(), ONE, "discrete Laplace", 3),
     "lattices": (Doubled(step=30), ONE, "discrete Laplace on lattices", 3),
-    "gaussian": (Doubled(), RHO, "discrete Gaussian", 8),
-    "shaped": (Doubled(body=BODY), PureDP(Fraction(1, 9)), "shaped", 3),
-    "shaped on a lattice": (Doubled(body=BODY, step=3), ONE, "shaped on a lattice", 3),
+    "gaussian": (Doubled(norm=L2()), RHO, "discrete Gaussian", 8),
+    "shaped": (Doubled(norm=BodyNorm(BODY)), PureDP(Fraction(1, 9)), "shaped", 3),
+    "shaped on a lattice": (Doubled(norm=BodyNorm(BODY), step=3), ONE, "shaped on a lattice", 3),
 }
 
 
@@ -142,7 +150,8 @@ KINDS = {
 def test_the_noise_follows_guarantee_strategy_and_unit(kind, factor):
     """Scales grow with the number of records of a unit, in L2 as in L1."""
     strategy, privacy, distribution, sensitivity = KINDS[kind]
-    noise, law = calibrate(strategy, privacy, factor), law_of(strategy, privacy, factor)
+    unit = PrivacyUnit(max_rows=factor)
+    noise, law = calibrate(strategy, privacy, unit), law_of(strategy, privacy, unit)
     if kind == "gaussian":
         assert noise.scale**2 == pytest.approx(factor**2 * sensitivity / (2 * float(RHO.rho)))
     else:
@@ -150,15 +159,34 @@ def test_the_noise_follows_guarantee_strategy_and_unit(kind, factor):
     assert law.scale == pytest.approx(noise.scale, rel=1e-13)
     assert noise.distribution == law.distribution == distribution
     stated = (noise.distribution, noise.scale, noise.loss)
-    check_calibration(strategy, privacy, factor, *stated)
-    check_calibration(strategy, privacy, factor, law.fine.distribution, *stated[1:])
+    check_calibration(strategy, privacy, unit, 0, *stated)
+    check_calibration(strategy, privacy, unit, 0, law.fine.distribution, *stated[1:])
     with pytest.raises(BudgetError, match="the noise must be"):
-        check_calibration(strategy, privacy, factor, "none", *stated[1:])
+        check_calibration(strategy, privacy, unit, 0, "none", *stated[1:])
     with pytest.raises(BudgetError):
-        check_calibration(strategy, privacy, factor + 1, *stated)
+        check_calibration(strategy, privacy, PrivacyUnit(max_rows=factor + 1), 0, *stated)
+
+
+class Limited(Doubled):
+    """A strategy of which one unit moves the measurements by less than its rows together."""
+
+    def squared_l2_moved(self, unit, bits):
+        return (5 * unit.max_rows) << 2 * bits
+
+
+def test_a_strategy_decides_how_far_a_unit_moves_it():
+    """Limits of a unit other than a number of rows count in noise, stated law and check alike."""
+    unit, strategy = PrivacyUnit("person", 3), Limited(norm=L2())
+    noise, law = calibrate(strategy, RHO, unit, 2), law_of(strategy, RHO, unit, 2)
+    assert noise.scale**2 == pytest.approx(15 * 4**2 / (2 * float(RHO.rho)))
+    assert law.scale == pytest.approx(noise.scale, rel=1e-13)
+    stated = noise.distribution, noise.scale, noise.loss
+    check_calibration(strategy, RHO, unit, 2, *stated)
+    with pytest.raises(BudgetError):
+        check_calibration(Doubled(norm=L2()), RHO, unit, 2, *stated)
 
 
 def test_shaped_noise_has_no_other_guarantee_than_epsilon():
     for ask in (calibrate, law_of):
         with pytest.raises(BudgetError, match="give epsilon alone"):
-            ask(Doubled(body=BODY), RHO, 1)
+            ask(Doubled(norm=BodyNorm(BODY)), RHO, PrivacyUnit())

@@ -97,6 +97,18 @@ def test_one_large_and_many_tiny_terms_are_laplace_plus_normal(h, sigma):
     assert laplace_sum_survival(row, [h]) == pytest.approx(2 * ndtr(-h / sigma) + bent, rel=2e-4)
 
 
+@pytest.mark.parametrize("absent", [9.0, 1e6])
+def test_weights_that_never_occur_change_nothing(absent):
+    """One that was the largest of its row set its scale: widths were of another row, or none."""
+    counted = np.array([[absent, 1.0, 2.0], [1.0, absent, 0.0]])
+    counts = np.array([[0.0, 3.0, 2.0], [400.0, 0.0, 5.0]])
+    whole = laplace_sum_half_widths(counted, 0.95, counts)
+    present = np.where(counts > 0, counted, 0.0)
+    assert whole == pytest.approx(laplace_sum_half_widths(present, 0.95, counts), rel=1e-9)
+    written_out = laplace_sum_half_widths(np.array([[1.0, 1, 1, 2, 2]]), 0.95)
+    assert whole[0] == pytest.approx(written_out[0], rel=1e-9)
+
+
 def test_many_terms_tend_to_the_normal_law_and_few_do_not():
     many = np.full((1, 50_000), 1 / np.sqrt(100_000))
     for confidence in (0.05, 0.5, 0.95, 0.9999):

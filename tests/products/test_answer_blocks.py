@@ -42,7 +42,7 @@ def test_blocks_are_the_whole(release, monkeypatch):
     assert [start for start, _ in blocks[1:]] == [stop for _, stop in blocks[:-1]]
     some = list(release.plan.reconstruction_map.row_ranges(3, 50))
     assert (some[0][0], some[-1][1]) == (3, 50)
-    for name, column in whole.numbers.items():
+    for name, column in whole.number_columns().items():
         parts = [release.numbers(start, stop)[name] for start, stop in blocks]
         np.testing.assert_allclose(np.concatenate(parts), column, rtol=1e-9, atol=1e-9)
         odd = release.numbers(3, 50)[name]
@@ -53,11 +53,11 @@ def test_one_query_is_part_of_the_table(release):
     whole = release.table()
     for query in ["=a,b", "total", "three"]:
         own, part = release[query], whole.of(query)
-        assert list(own.labels.names) == list(part.labels.names)
+        assert list(own.labels()) == list(part.labels())
         for name, column in part.numbers.items():
             np.testing.assert_allclose(own.numbers[name], column)
     head = release.head(4)
-    assert list(head.labels.names) == list(release.names)[:4]
+    assert [label.name for label in head.labels()] == list(release.names)[:4]
     np.testing.assert_allclose(head.numbers["low"], whole.numbers["low"][:4])
 
 
@@ -159,10 +159,10 @@ def test_intervals_cover_simulated_noise(release):
 
 
 def test_rows_of_some_queries_are_those_of_the_whole(release):
-    way_back = release.plan.reconstruction_map
-    whole = way_back.matrix()
+    reconstruction = release.plan.reconstruction_map
+    whole = reconstruction.matrix()
     rng = np.random.default_rng(0)
     for _ in range(50):
         start, stop = np.sort(rng.integers(0, len(whole) + 1, 2)).tolist()
-        rows = way_back.rows(start, stop)
+        rows = reconstruction.rows(start, stop)
         np.testing.assert_allclose(rows, whole[start:stop], rtol=1e-9, atol=1e-12)

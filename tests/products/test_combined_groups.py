@@ -47,7 +47,7 @@ def test_rows_one_by_one_over_shared_values(reconstruction, monkeypatch):
     """Where all rows over a shared attribute are too many at a time, the result is the same."""
     whole = reconstruction.rows(0, reconstruction.shape[0])
     assert reconstruction.combination.shared  # the attribute of two values
-    monkeypatch.setattr(combine, "MOST_ENTRIES", 1)
+    monkeypatch.setattr(combine, "ARRAY", 1)
     rows = reconstruction.rows(0, reconstruction.shape[0])
     np.testing.assert_allclose(rows, whole, atol=1e-13 * np.abs(whole).max())
 
@@ -75,7 +75,7 @@ def test_rows_apply_no_reconstruction_and_few_covariances(reconstruction, monkey
     assert len(counted) == before  # they are kept
 
 
-@pytest.mark.parametrize("limit", ["MOST_ENTRIES", "MOST_WORK", "MOST_PAIRS"])
+@pytest.mark.parametrize("limit", ["ARRAY", "MOST_WORK", "MOST_PAIRS"])
 def test_limits_are_checked_before_anything_is_computed(reconstruction, limit, monkeypatch):
     strategy = ProductStrategy(reconstruction.combination.groups, 0.0, combined=True)
     monkeypatch.setattr(common_tables, limit, 1)

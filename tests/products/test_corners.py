@@ -50,10 +50,41 @@ def test_queries_are_the_means_of_their_corners(numbers, cuts, conditional):
         assert np.allclose(corners.dense() @ parts / whole, factor.dense(), rtol=0, atol=1e-9)
 
 
+def test_a_value_on_two_lines_has_the_parts_of_one():
+    """Differences of two values each: where both are 0 lies between the ends of either."""
+    differences = DenseMap(np.array([[1.0, -1, 0, 0, 0], [0, 0, 1, -1, 0]]))
+    counts = DenseMap(np.array([[1.0, 0, 1, 0, 0], [0, 1, 0, 1, 0], [0, 0, 0, 0, 1]]))
+    for factors in ([differences], [differences, counts]):
+        parts = find_parts(factors)
+        if parts is not None:
+            check_parts(parts, 5)
+            assert all(at_corners(factor, parts) is not None for factor in factors)
+
+
 def test_a_sum_has_two_corners():
     parts = find_parts([DenseMap(np.arange(100.0)[None])])
     assert parts.shape == (2, 100)
     assert parts.sum(axis=0).tolist() == [99] * 100
+
+
+def test_sums_by_groups_of_values_have_one_corner_each_and_none():
+    """Values of two groups are parts of the largest of their group, and of no value at all."""
+    weights = np.arange(25.0, 51.0)
+    first = np.where(weights < 34, weights, 0.0)
+    parts = find_parts([DenseMap(np.vstack([first, weights - first]))])
+    assert parts.shape == (3, 26)
+    assert sorted(np.flatnonzero(parts.max(axis=0) == parts[:, 0].sum()).tolist()) == [8, 25]
+
+
+def test_sums_by_groups_of_values_on_both_sides_of_0():
+    """Of one group nothing lies between its ends, of the other it is an end."""
+    weights = np.arange(-3.0, 10.0)
+    first = np.where(weights < 3, weights, 0.0)
+    factors = [DenseMap(np.vstack([first, weights - first]))]
+    parts = find_parts(factors)
+    check_parts(parts, len(weights))
+    corners = at_corners(factors[0], parts)
+    assert np.allclose(corners.dense() @ parts / parts[:, 0].sum(), factors[0].dense())
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
@@ -183,3 +214,28 @@ def test_sums_of_two_numbers_without_totals(noise):
     )
     plan = lrm.plan(lrm.sql(statements, numbers), noise=noise)
     assert max(plan.statement_ratios) <= 1.001
+
+
+@pytest.mark.parametrize("high", [49, 99])
+def test_a_strategy_of_corners_as_one_matrix_has_whole_numbers(high):
+    """Parts are quotients of whole numbers, whose rounding made combinations be refused."""
+    small = lrm.Domain(
+        [
+            lrm.Categories("a", list("pqrs")),
+            lrm.Categories("b", list("uv")),
+            lrm.Integers("x", 0, high),
+        ],
+        "t",
+    )
+    numbers = np.arange(high + 1.0)
+    sums = [{"x": numbers}, {"x": numbers, "a": "identity"}][: 1 + high // 99]
+    batch = lrm.stack(
+        [lrm.products(small, sums), *(lrm.marginals(small, [(n,)], name=n) for n in "ab")]
+    )
+    plan = lrm.plan(batch, effort="quick")
+    corners = [axis.parts for group in plan.measured.groups for axis in group.axes]
+    assert any(parts is not None for parts in corners)
+    release = lrm.release(plan, np.ones(small.size, dtype=np.int64), epsilon=1, ledger=None)
+    weights = np.random.default_rng(1).integers(-3, 4, (5, plan.workload.shape[0]))
+    combined = release.query(weights @ plan.workload.queries.dense())
+    np.testing.assert_allclose(combined.answers, weights @ release.answers, rtol=1e-8, atol=1e-6)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import lrm
 from lrm import families
 from lrm.errors import WorkloadError
-from lrm.queries.workload import LabelBlock, LabelColumns, Labels, NumberedLabels, spans_of
+from lrm.queries.workload import LabelBlock, Labels, NumberedLabels
+from lrm.queries.workload.layout import long_frame
 
 WORDS = ["total", "identity", "prefix", "all-ranges"]
 
@@ -74,11 +75,11 @@ def test_marginals_are_the_products_of_all_combinations(sizes, data):
     labels = built.labels
     assert [label.group for label in labels] == groups
     assert [labels[i].group for i in range(len(labels))] == groups
-    spans = next(spans_of(labels, [(0, len(labels))]))
-    for attribute in labels.attributes:
-        column = LabelColumns(labels.blocks).group(spans, attribute).to_pylist()
-        assert column == [dict(group).get(attribute) for group in groups]
-    assert LabelColumns(labels.blocks).names(spans, str).to_pylist() == list(labels.names)
+    frame = long_frame(built)
+    for place, column in enumerate(frame.columns[1:-1], start=1):
+        values = [None if code < 0 else column.labels[code] for code in frame.codes[:, place]]
+        assert values == [dict(group).get(column.name) for group in groups]
+    assert [label.name for label in frame.labels()] == list(labels.names)
     assert Labels.from_facts(labels.facts()) == labels
 
 

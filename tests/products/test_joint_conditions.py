@@ -5,7 +5,7 @@ import pytest
 
 import lrm
 from lrm.errors import UnsupportedQuery, WorkloadError
-from lrm.planning.design.products.strategy import Axis, merged_axes, on_axes
+from lrm.planning.design.products.axes import Axis, merged_axes, on_axes
 from lrm.queries.maps.products.batch import sum_batch
 from lrm.queries.maps.products.map import ProductMap
 
@@ -44,8 +44,9 @@ def test_no_statement_is_worse_than_under_an_even_split(plan):
     classes = [
         axis for group in plan.measured.groups for axis in group.axes if axis.classes is not None
     ]
-    assert {axis.attributes for axis in classes} == {(1, 3)}
-    assert all(axis.size < 10 and axis.combinations > 700 for axis in classes)
+    assert classes
+    assert all({1, 3} <= set(axis.attributes) for axis in classes)
+    assert all(axis.size < 50 and axis.combinations > 700 for axis in classes)
 
 
 @pytest.mark.filterwarnings("ignore:.* protects nobody")
@@ -126,8 +127,9 @@ def test_classes_are_what_the_sum_of_products_distinguishes():
     assert all(axis.classes is None for axis in axes)  # few combinations: nothing is gained
 
 
+@pytest.mark.filterwarnings("ignore:.* protects nobody")
 def test_order_of_answers_is_kept():
-    """A term with several queries on a later attribute cannot have it before one in between."""
+    """A term with several queries on a later attribute has classes after the one in between."""
     batch = sum_batch(
         [20, 3, 20],
         [
@@ -136,8 +138,13 @@ def test_order_of_answers_is_kept():
         ],
     )
     axes, reduced = merged_axes(batch)
-    assert all(axis.classes is None for axis in axes)
-    assert np.array_equal(reduced.dense().shape, (7, reduced.dense().shape[1]))
+    assert [axis.attributes for axis in axes] == [(1,), (0, 2)]
+    assert reduced.dense().shape == (7, 3 * axes[1].size)
+    workload = lrm.Workload(ProductMap(batch))
+    counts = np.random.default_rng(0).integers(0, 9, 1200)
+    plan = lrm.plan(workload, noise="laplace", effort="quick")
+    truth = workload.queries.apply(counts.astype(float))
+    assert lrm.release(plan, counts, epsilon=10**6).answers == pytest.approx(truth, abs=0.1)
 
 
 @pytest.mark.parametrize("classes", [[0, 0, 1], [0, 2, 0, 0], [-1, 0, 0, 0], [[0, 0, 0, 0]]])

@@ -137,7 +137,7 @@ def test_bases_are_not_optimised_where_their_images_would_not_fit(monkeypatch):
     found = Quadratic(batch)
     assert found.needs_basis(0)
     assert found.affords_basis(0)
-    monkeypatch.setattr(quadratics, "MOST_IMAGES", 2 * 4 * 16 - 1)
+    monkeypatch.setattr(quadratics, "ARRAY", 4 * 16 - 1)
     assert not found.affords_basis(0)
     whole = optimise_products(batch, effort="quick")
     assert all(basis.plain for group in whole.groups for basis in group.marginals.bases)

@@ -33,9 +33,9 @@ def test_no_statement_is_worse_than_an_even_split(seed):
     check(random_batch(seed, FEW))
 
 
-@pytest.mark.parametrize("seed", range(1102, 1103))
-def test_no_statement_of_a_report_is_worse_than_an_even_split(seed):
-    check(random_batch(seed, MORE))
+def test_rounding_beside_numbers_by_knots_leaves_no_statement_worse():
+    """One group of all terms has few bits left: rounded, it had 1.32 times the even split."""
+    check(random_batch(700012, MORE))
 
 
 @pytest.mark.parametrize("seed", range(1200, 1204))

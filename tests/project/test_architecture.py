@@ -1,18 +1,21 @@
 """The page on architecture is true: its tables list the calls that happen, in that order."""
 
 import re
-import sys
 from importlib import import_module
 
 import pytest
 
 import lrm
+from benchmarks.shape import walk
 from import_graph import packages
 from lrm.cli.demo_table import DOMAIN, QUESTIONS, SyntheticPatients
 from lrm.domain.file import parse_domain
 from pages import PAGES, ROOT
 
 PAGE = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+
+MOST_FILES, MOST_ROUNDINGS = 60, 2
+"""Files of the planning packages that the README's plan enters, and strategies that it rounds."""
 
 
 def hops(heading):
@@ -21,45 +24,45 @@ def hops(heading):
     return re.findall(r"^\| `(lrm\.[\w.]+)` \|", section, re.MULTILINE)
 
 
-@pytest.fixture
-def entered():
-    """Names of lrm's functions in the order in which they are first entered."""
-    names: dict[str, None] = {}
-
-    def note(frame, event, _):
-        module = frame.f_globals.get("__name__", "")
-        if event == "call" and module.startswith("lrm."):
-            names.setdefault(f"{module}.{frame.f_code.co_qualname}")
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    yield names
-    sys.setprofile(before)
-
-
-def assert_in_order(walk, entered):
-    assert len(walk) > 8
-    found = list(entered)
-    missing = [hop for hop in walk if hop not in entered]
+def assert_in_order(table, entered):
+    assert len(table) > 8
+    found = list(entered.calls)
+    missing = [hop for hop in table if hop not in entered.calls]
     assert not missing, f"never entered: {missing}"
-    assert sorted(walk, key=found.index) == walk
+    assert sorted(table, key=found.index) == table
 
 
-def test_the_walk_of_a_plan(entered):
+@pytest.fixture(scope="module")
+def plan_walk():
     """The call of the README: its batch, and no option."""
-    lrm.plan(QUESTIONS, domain=parse_domain(DOMAIN))
-    assert_in_order(hops("Plan"), entered)
+    return walk(lambda: lrm.plan(QUESTIONS, domain=parse_domain(DOMAIN)))
 
 
-def test_the_walk_of_a_release(tmp_path, entered):
+def test_the_walk_of_a_plan(plan_walk):
+    assert_in_order(hops("Plan"), plan_walk)
+
+
+def test_a_plan_enters_few_files_and_rounds_few_strategies(plan_walk):
+    """What a reader of this call must open; ``python -m benchmarks shape`` prints the figures."""
+    assert len(plan_walk.modules) <= MOST_FILES
+    assert plan_walk.roundings <= MOST_ROUNDINGS
+
+
+def test_a_plan_is_constructed_once(plan_walk):
+    assert plan_walk.plans == 1
+
+
+def test_the_walk_of_a_release(tmp_path):
     SyntheticPatients.generate(patients=50).write(tmp_path / "patients.csv")
     ledger = tmp_path / "budget.sqlite"
     lrm.Ledger.open(ledger).create("patients", 1)
     plan = lrm.plan(QUESTIONS, "noise-on-data", domain=parse_domain(DOMAIN))
-    entered.clear()
-    release = lrm.release(plan, tmp_path / "patients.csv", epsilon="0.1", ledger=ledger)
-    assert len(release.answers)
-    assert_in_order(hops("Release"), entered)
+
+    def release():
+        made = lrm.release(plan, tmp_path / "patients.csv", epsilon="0.1", ledger=ledger)
+        assert len(made.answers)
+
+    assert_in_order(hops("Release"), walk(release))
 
 
 def names_on_pages():

@@ -2,10 +2,12 @@
 
 import io
 import json
+import os
 import re
 import sys
 import zipfile
 from itertools import chain
+from pathlib import Path
 
 import pytest
 import yaml
@@ -48,7 +50,10 @@ WITH_SESSIONS = [
 
 
 @pytest.mark.parametrize("page", WITH_SESSIONS, ids=name_of)
-def test_sessions_print_what_the_page_shows(page, tmp_path):
+def test_sessions_print_what_the_page_shows(page, tmp_path, monkeypatch):
+    # Code on a page may run the command, which is next to the Python that runs the tests.
+    folders = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    monkeypatch.setenv("PATH", folders)
     run_page(page, tmp_path)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import lrm
 from lrm.errors import WorkloadError
-from lrm.queries.workload.layout import find_statement
+from lrm.queries.workload.finding import find_statement
 
 DOMAIN = lrm.Domain(
     [

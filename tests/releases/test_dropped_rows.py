@@ -169,7 +169,7 @@ UNITS = {
 }
 
 
-@pytest.mark.parametrize(("unit", "noise"), [*itertools.product(UNITS, ["pure", "gaussian"])])
+@pytest.mark.parametrize(("unit", "noise"), [*zip(UNITS, itertools.cycle(["pure", "gaussian"]))])
 def test_every_unit_and_noise(unit, noise):
     table = trips(seed=1)
     statements = random.Random(f"{unit} {noise}").sample(list(STATEMENTS), 3)  # noqa: S311
@@ -178,7 +178,7 @@ def test_every_unit_and_noise(unit, noise):
     check(lrm.release(plan, table, **amounts, ledger=None), statements, table)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_adding_a_statement_changes_no_other(seed):
     rng, table = random.Random(seed), trips(seed=seed)  # noqa: S311 - no secret
     some = rng.sample(list(STATEMENTS), rng.randrange(2, 4))
@@ -242,7 +242,9 @@ def test_batches_from_yaml_and_builders(number):
 
 def test_all_marginals():
     table, every = trips(), domain()
-    release = lrm.release(lrm.plan(marginals(every, range(3))), table, **LARGE, ledger=None)
+    release = lrm.release(
+        lrm.plan(marginals(every, range(3)), effort="quick"), table, **LARGE, ledger=None
+    )
     rows = table.to_pylist()
     cells = [[one.cell_of(row[one.name]) for one in every.attributes] for row in rows]
     for answer, label in zip(release.answers, release.plan.workload.labels, strict=True):

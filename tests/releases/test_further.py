@@ -15,7 +15,7 @@ def test_the_same_queries_get_the_same_answers():
     plan = lrm.plan(families.wrange(6, 12, seed=1), effort="quick")
     release = lrm.release(plan, np.arange(12), 1)
     again = answer_further(release, plan.workload)
-    np.testing.assert_allclose(again.answers, release.answers, rtol=1e-9)
+    np.testing.assert_allclose(again.answers, release.answers, rtol=1e-9, atol=1e-7)
     np.testing.assert_allclose(again.standard_errors, release.standard_errors, rtol=1e-9)
     np.testing.assert_array_equal(again.noisy_measurements, release.noisy_measurements)
 
@@ -45,7 +45,7 @@ def test_another_domain_is_refused():
 
 
 @pytest.mark.parametrize("mechanism", ["best", "noise-on-results", "noise-on-data"])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(seed=st.integers(0, 2**31), exponent=st.integers(-12, 0))
 def test_combinations_of_planned_queries_are_answered_even_if_they_almost_cancel(
     mechanism, seed, exponent
@@ -74,3 +74,13 @@ def test_a_small_query_that_was_not_measured_is_refused():
     for size in (1.0, 1e-6, 1e-12):
         with pytest.raises(UnsupportedQuery):
             answer_further(release, [[size, 0, 0, 0]])
+
+
+def test_a_matrix_over_declared_cells_is_told_what_planned_queries_count():
+    """They count rows without a declared value of an attribute that they do not use."""
+    domain = lrm.Domain([lrm.Categories("zone", ["a", "b"]), lrm.Integers("fare", 0, 4)], "trips")
+    batch = lrm.marginals(domain, [["zone"], ["fare"]])
+    release = lrm.release(lrm.plan(batch, "noise-on-results"), [3] * 10, epsilon=1)
+    with pytest.raises(UnsupportedQuery, match=r"\(zone, fare\); ask in SQL or with builders"):
+        release.query(batch.queries.dense())
+    np.testing.assert_allclose(release.query(batch).answers, release.answers, atol=1e-9)

@@ -1,6 +1,7 @@
 """Answers whose noise has one law have one interval, found once and kept."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,14 +9,16 @@ import scipy.sparse as sp
 
 import lrm
 from lrm.planning.accuracy import core
-from lrm.planning.accuracy.intervals import sum_half_widths
+from lrm.planning.accuracy.intervals import half_widths, sum_half_widths
 from lrm.planning.design.inverses import left_inverse
 from lrm.privacy.bodies.base import Body
 from lrm.privacy.bodies.cube import Cube
 from lrm.privacy.bodies.sums import WHOLE, Groups
 from lrm.privacy.bodies.tables import Tables
+from lrm.privacy.budget import Noise
+from lrm.privacy.laws import NoiseLaw
 from lrm.queries.maps.levels import LevelMap
-from lrm.queries.maps.linear import LinearMap
+from lrm.queries.maps.linear import LinearMap, RowWeights
 from lrm.queries.maps.matrices import SparseMap
 from lrm.queries.maps.words import AllRanges, Prefix
 
@@ -72,7 +75,7 @@ def test_short_forms_hold_the_weights_of_every_row(strategy: LinearMap) -> None:
             )
 
 
-@pytest.mark.parametrize("epsilon", ["0.1", "1", "40"])
+@pytest.mark.parametrize("epsilon", ["0.1", "40"])
 @pytest.mark.parametrize(
     "batch",
     [lrm.families.identity, lrm.families.prefix, lambda n: lrm.families.wrange(n, n, seed=0)],
@@ -88,18 +91,18 @@ def test_intervals_are_those_of_the_rows_written_out(
 
 
 @pytest.mark.parametrize("noise", ["pure", "laplace", "gaussian"])
-def test_counts_of_one_histogram_have_one_interval(noise: lrm.planning.accuracy.core.Noise) -> None:
-    plan = lrm.plan(lrm.families.identity(30_000), noise=noise, effort="quick")
+def test_counts_of_one_histogram_have_one_interval(noise: Noise) -> None:
+    plan = lrm.plan(lrm.families.identity(10_000), noise=noise, effort="quick")
     amount = {"rho": "0.1"} if noise == "gaussian" else {"epsilon": "0.1"}
-    release = lrm.release(plan, np.zeros(30_000, dtype=np.int64), **amount)
+    release = lrm.release(plan, np.zeros(10_000, dtype=np.int64), **amount)
     half = release.accuracy.half_widths()
     assert len(np.unique(half)) == 1
-    assert len(release.to_pandas()) == 30_000
+    assert len(release.to_pandas()) == 10_000
 
 
 def test_intervals_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = lrm.plan(lrm.families.prefix(200), noise="laplace", effort="quick")
-    release = lrm.release(plan, np.zeros(200, dtype=np.int64), epsilon=1)
+    plan = lrm.plan(lrm.families.prefix(80), noise="laplace", effort="quick")
+    release = lrm.release(plan, np.zeros(80, dtype=np.int64), epsilon=1)
     searched: list[tuple[int, int]] = []
 
     def watched(reconstruction, law, confidence, ranges):  # type: ignore[no-untyped-def]
@@ -111,12 +114,12 @@ def test_intervals_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(core, "half_widths", watched)
     release.head(20)
     frame = release.to_pandas()
-    assert searched == [(0, 20), (20, 200)]
+    assert searched == [(0, 20), (20, 80)]
     assert release.to_pandas().equals(frame)
-    assert release.table().numbers["low"].tolist() == frame["low"].tolist()
-    assert searched == [(0, 20), (20, 200)]
+    assert release.table().numbers["low"].ravel().tolist() == frame["low"].tolist()
+    assert searched == [(0, 20), (20, 80)]
     release.to_pandas(confidence=0.9)
-    assert searched[2:] == [(0, 200)]
+    assert searched[2:] == [(0, 80)]
 
 
 @pytest.mark.parametrize(
@@ -149,3 +152,16 @@ def test_equal_counts_with_shaped_noise_have_equal_intervals() -> None:
     half = plan.accuracy(lrm.planning.accuracy.privacy_of("laplace", "0.1")).half_widths()
     assert len(half) == 30
     np.testing.assert_allclose(half, half[0], rtol=1e-12)
+
+
+def test_a_weight_that_occurs_in_no_place_changes_nothing() -> None:
+    """A class of cells may be empty, such as "all other cells" beside a query of every cell."""
+    law, place = NoiseLaw("laplace", 1e6), np.zeros(1, dtype=np.int64)
+
+    def widths(values: list[float], counts: list[float]) -> float:
+        weights = RowWeights(np.array(values), np.array(counts), np.array([len(values)]), place)
+        rows = SimpleNamespace(row_weights=lambda start, stop: [(start, stop, weights)])
+        return float(half_widths(rows, law, 0.95, [(0, 1)])[0])  # type: ignore[arg-type]
+
+    alone = widths([1.0, 2.0], [2.0, 1.0])
+    assert widths([500.0, 1.0, 2.0], [0.0, 2.0, 1.0]) == pytest.approx(alone, rel=1e-9)

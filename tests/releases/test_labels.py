@@ -26,7 +26,7 @@ from lrm.queries.files import parse_batch
 from lrm.queries.sql import sql
 from lrm.queries.workload import Label, LabelBlock, Labels, NumberedLabels, Workload
 from lrm.queries.workload.families import identity, stack, total
-from lrm.views.plan_page import plan_page
+from lrm.views.plan_document import plan_page
 from lrm.views.release_page import release_page
 
 HOSTILE = ["x, b=1", "x", 'say "y"', "]", "n[a=x]", "a=x", "two\nlines", " padded ", "\\", ";", "é"]

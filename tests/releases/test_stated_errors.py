@@ -29,6 +29,7 @@ from lrm.privacy.noise import (
     gaussian_scale,
     laplace_scale,
 )
+from lrm.privacy.unit import PrivacyUnit
 from lrm.views.releases import release_facts
 from noise_statistics import mean_square_agrees
 
@@ -195,7 +196,7 @@ def test_the_stated_laplace_scale_is_the_one_drawn(sensitivity, epsilon):
 def test_the_real_sampler_agrees(plan):
     """Errors and coverage of 8,000 vectors of real noise; false alarms below 1 in 10⁷."""
     privacy, draws = plan.privacy(**COARSE[plan.noise]), 8_000
-    noise = calibrate(plan.measured, privacy, 1)
+    noise = calibrate(plan.measured, privacy, PrivacyUnit())
     zeros = np.zeros(plan.measurement_count, dtype=np.int64)
     errors = (
         np.array([noise.add_to(zeros) for _ in range(draws)]) @ np.asarray(plan.reconstruction).T

@@ -124,6 +124,43 @@ def shapes_of():
     return lrm.release(plan, frame, epsilon="0.5", ledger=None)
 
 
+ORDERS = """
+-- Orders by category
+SELECT category, COUNT(*) AS n, AVG(amount) AS mean_amount FROM orders GROUP BY category;
+-- Orders by day
+SELECT day, COUNT(*) AS orders FROM orders GROUP BY day;
+"""
+
+
+def editions_of():
+    """The series of a shop's monthly report."""
+    random, rows, start = np.random.default_rng(1), 60_000, dt.date(2024, 1, 1)
+    domain = lrm.Domain(
+        [
+            lrm.Dates("day", start, start, by="day", relative=True, null="drop", time=False),
+            lrm.Categories("category", ["books", "food", "toys"]),
+            lrm.Numbers("amount", knots=[0, 50, 200]),
+        ],
+        table="orders",
+        unit=lrm.PrivacyUnit("customer", 4),
+        editions=lrm.Editions("month", "day"),
+    )
+    days = random.triangular(0, 400, 456, rows).astype(int)
+    frame = pd.DataFrame(
+        {
+            "customer": random.integers(0, 8000, rows),
+            "day": np.datetime64(start) + days.astype("timedelta64[D]"),
+            "category": random.choice(["books", "food", "toys"], rows, p=[0.3, 0.5, 0.2]),
+            "amount": random.gamma(2, 30, rows),
+        }
+    )
+    releases = []
+    for month in pd.period_range("2024-01", "2025-03", freq="M"):
+        plan = lrm.plan(ORDERS, domain=domain.at(str(month)), noise="laplace", effort="quick")
+        releases.append(lrm.release(plan, frame, epsilon="1", ledger=None))
+    return lrm.Series(releases)
+
+
 PUBLISHED = {
     "hospital": [
         ("published-wide", 1280, 1300, "light", None),
@@ -172,6 +209,7 @@ def main():
             shapes_of(),
             [("report-shapes", 1000, 1500, "light", "Admissions by month")],
         )
+        reports(tab, folder, editions_of(), [("series", 900, 1500, "light", None)])
         made = release_of(folder)
         made.save(folder / "answers.lrm")
         hospital = [

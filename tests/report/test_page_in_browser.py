@@ -1,13 +1,16 @@
 """Pages in a real browser: no complaint, no request, nothing wider than a phone."""
 
+import base64
+
 import pytest
 
 from lrm.releases.postprocess import process
 from lrm.views.comparisons import comparison_page
-from lrm.views.plan_page import plan_page
+from lrm.views.plan_document import plan_page
 from lrm.views.release_page import release_page
 from report.browser import browser, need_browser
 from report.pages_of import NASTY, comparison, plan, release, tables
+from workbench.browsing import check_accessible
 
 KINDS = ["plan", "release", "comparison", "tables"]
 
@@ -47,6 +50,18 @@ def test_pages_open_without_complaint(tab, folder, kind, scheme, width):
     assert expected.get(kind, "What is guaranteed") in shown
     assert tab.requests == [page.as_uri()]
     assert tab.console == []
+    check_accessible(tab, kind)
+
+
+def test_a_page_is_printed_with_all_that_is_folded(tab, folder):
+    tab.open(folder / "tables.html")
+    printed = base64.b64decode(tab.call("Page.printToPDF")["data"])
+    assert printed.startswith(b"%PDF")
+    tab.call("Emulation.setEmulatedMedia", media="print")
+    tab.evaluate("document.querySelectorAll('details').forEach(e => { e.open = false; })")
+    shown = "[...document.querySelectorAll('details table')].every(e => e.checkVisibility())"
+    assert tab.evaluate(shown)
+    tab.call("Emulation.setEmulatedMedia", media="")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -20,6 +20,7 @@ from lrm.privacy.bodies.sums import WHOLE, Groups
 from lrm.privacy.bodies.tables import Tables
 from lrm.privacy.budget import PureDP
 from lrm.privacy.mechanism import calibrate
+from lrm.privacy.norms import BodyNorm
 from lrm.privacy.unit import PrivacyUnit
 from lrm.queries.maps.matrices import DenseMap
 
@@ -57,7 +58,7 @@ def changes(moves, unit):
 def assert_hidden(measured, units=UNITS):
     moves, epsilon = moves_of(measured), Fraction(3)
     for unit in units:
-        noise = calibrate(measured, PureDP(epsilon), unit.factor)
+        noise = calibrate(measured, PureDP(epsilon), unit)
         rate = measured.sensitivity / Fraction(noise.scale)
         furthest = max(norm(measured.body, change) for change in changes(moves, unit))
         assert rate * furthest <= epsilon
@@ -99,9 +100,9 @@ def test_bodies_over_cells_are_taken_where_they_hold_every_neighbour_and_nowhere
         unit = UNITS[1] if replaced else UNITS[0]
         held = max(norm(body, change) for change in changes(columns, unit)) <= unit.factor
         try:
-            measured = Measured.of_cells(
-                DenseMap(matrix), CellMap(merged, index, factor), 1, None, body, replaced=replaced
-            )
+            body_norm = BodyNorm(body, replaced=replaced)
+            cell_map = CellMap(merged, index, factor)
+            measured = Measured.of_cells(DenseMap(matrix), cell_map, 1, None, body_norm)
         except WorkloadError:
             # Halves of odd differences are not looked at.
             is_odd = replaced and not isinstance(body, Cube) and np.any(np.array(columns) % 2)

@@ -136,7 +136,7 @@ def test_stated_errors_and_intervals_are_those_of_real_draws(plan, epsilon):
     older = replace(accuracy, law=accuracy.law.fine)
     ratio = pattern_variance(3, float(epsilon)) / (30 / 6 / float(epsilon) ** 2)
     assert accuracy.squared_error / older.squared_error == pytest.approx(ratio, rel=1e-9)
-    noise = calibrate(plan.measured, plan.privacy(epsilon), 1)
+    noise = calibrate(plan.measured, plan.privacy(epsilon), PrivacyUnit())
     assert noise.law == accuracy.law
     true = plan.measured.measure(plan.measured.counts_of(np.arange(8)))
     assert np.all((noise.add_to(true) - true) % accuracy.law.steps[0] == 0)
@@ -156,7 +156,7 @@ def test_stated_errors_and_intervals_are_those_of_real_draws(plan, epsilon):
 
 def test_units_and_weights_decide_whether_the_lattice_is_used(plan):
     body, measured = plan.measured.body, plan.measured
-    three = PrivacyUnit(max_rows=3).factor
+    three = PrivacyUnit(max_rows=3)
     assert law_of(measured, PureDP(Fraction(1)), three).lattice == 0
     assert law_of(measured, PureDP(Fraction(3)), three).lattice == body.pattern_unit
     law = ShapedLaw("shaped", float(measured.sensitivity), body, measured.sensitivity)

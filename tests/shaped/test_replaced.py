@@ -18,6 +18,7 @@ from lrm.planning.strategies.shaped import shaped_strategy
 from lrm.privacy.bodies.cube import Cube
 from lrm.privacy.bodies.facets import Facets
 from lrm.privacy.mechanism import calibrate
+from lrm.privacy.norms import L1, BodyNorm
 from lrm.privacy.unit import PrivacyUnit
 from lrm.queries.maps.matrices import DenseMap
 
@@ -42,7 +43,7 @@ def survey(k, unit=REPLACED):
 def test_plans_and_releases_over_a_list_of_cells_can_be_read_again(text, tmp_path):
     """What is stored states no bound: about replaced units nothing is proven."""
     made = lrm.plan(text, domain=lrm.Domain([lrm.Integers("i", 0, 5)], "t", REPLACED))
-    assert made.measured.replaced
+    assert made.measured.norm.replaced
     assert made.least_error == 0
     made.save(tmp_path / "plan.lrm")
     assert lrm.load_plan(tmp_path / "plan.lrm").digest == made.digest
@@ -104,8 +105,8 @@ def assert_neighbours_are_near(seeds):
         choice = shaped_strategy(problem, Search(0), 1e9, "quick", replaced=True)
         if choice is None or not choice.replaced:
             continue
-        measured, reconstruction = choice.rounded(problem, "shaped", None)
-        assert measured.replaced
+        measured, reconstruction = choice.rounded(problem, L1(), None)
+        assert measured.norm.replaced
         assert reconstruction.relative_residual < 1e-9
         bodies.append(type(measured.body))
         moves = [np.zeros(measured.measurement_count, dtype=np.int64)]
@@ -125,7 +126,7 @@ def assert_neighbours_are_near(seeds):
 def test_several_rows_of_a_person_add_up(plan):
     """A person with c rows is replaced row by row: the factor is that of other noise."""
     unit = PrivacyUnit(max_rows=2, neighbours="substitute")
-    noise = calibrate(plan.measured, plan.privacy(1), unit.factor)
+    noise = calibrate(plan.measured, plan.privacy(1), unit)
     assert noise.scale >= 4 * plan.measured.sensitivity
     rng = np.random.default_rng(0)
     cells = plan.measured.sizes
@@ -140,7 +141,7 @@ def test_several_rows_of_a_person_add_up(plan):
 
 def test_stated_errors_and_intervals_are_those_of_draws(plan):
     accuracy = plan.accuracy(plan.privacy(1))
-    noise = calibrate(plan.measured, plan.privacy(1), plan.unit.factor)
+    noise = calibrate(plan.measured, plan.privacy(1), plan.unit)
     bits = random.Random(8).getrandbits  # noqa: S311 - no secret
     draws = np.array([noise.draw(bits) for _ in range(2000)]) * accuracy.step
     errors = draws @ np.asarray(plan.reconstruction).T
@@ -154,11 +155,11 @@ def test_signs_of_merged_cells_count():
     """A record of a cell with factor −1 moves the other way: a difference is then a sum."""
     matrix = DenseMap(np.array([[2.0, 0.0], [0.0, 2.0]]))
     plain = CellMap(2, np.array([0, 1]), np.array([1, 1]))
-    Measured.of_cells(matrix, plain, 1, None, Cube(2, 1), replaced=True)
+    Measured.of_cells(matrix, plain, 1, None, BodyNorm(Cube(2, 1), replaced=True))
     signed = CellMap(2, np.array([0, 1, 1]), np.array([1, 1, -1]))
     with pytest.raises(WorkloadError, match="replacing"):
-        Measured.of_cells(matrix, signed, 1, None, Cube(2, 1), replaced=True)
-    Measured.of_cells(matrix, signed, 1, None, Cube(2, 2), replaced=True)
+        Measured.of_cells(matrix, signed, 1, None, BodyNorm(Cube(2, 1), replaced=True))
+    Measured.of_cells(matrix, signed, 1, None, BodyNorm(Cube(2, 2), replaced=True))
 
 
 def test_many_columns_and_odd_differences_are_not_taken_for_held():
@@ -194,7 +195,7 @@ def test_a_plan_for_replaced_units_is_read_back(plan, tmp_path):
     plan.save(tmp_path / "plan.lrm")
     again = lrm.load_plan(tmp_path / "plan.lrm")
     assert again.digest == plan.digest
-    assert again.measured.replaced
+    assert again.measured.norm.replaced
     assert again.expected_squared_error(1) == plan.expected_squared_error(1)
     release = lrm.release(again, np.arange(8), epsilon=1)
     release.save(tmp_path / "answers.lrm")

@@ -124,7 +124,7 @@ def test_directions_may_have_weights():
 
 
 def test_noise_drawn_ahead_is_used_once():
-    noise = calibrate_shaped(SINGLE, UNIT, 1, PureDP(Fraction(1, 10**12)), ANY)
+    noise = calibrate_shaped(SINGLE, UNIT, UNIT, PureDP(Fraction(1, 10**12)), ANY)
     ahead = noise.drawn()
     (value,) = ahead.sampler[0]
     assert ahead.add_to(np.array([5])).tolist() == [5 + value]
@@ -150,24 +150,24 @@ def test_noisy_sums_are_clamped(lattice, most):
 @pytest.mark.parametrize("factor", [1, 3])
 def test_calibration(factor):
     privacy = PureDP(Fraction(1, 7))
-    noise = calibrate_shaped(YES_NO, UNIT, factor, privacy, MULTIPLES)
+    noise = calibrate_shaped(YES_NO, UNIT, UNIT * factor, privacy, MULTIPLES)
     assert Fraction(math.nextafter(noise.scale, 0)) < UNIT * factor * 7 <= Fraction(noise.scale)
     assert noise.loss == Fraction(UNIT * factor) / Fraction(noise.scale)
     assert noise.law.lattice == 0
-    coarse = calibrate_shaped(YES_NO, UNIT, 1, PureDP(Fraction(2)), MULTIPLES)
+    coarse = calibrate_shaped(YES_NO, UNIT, UNIT, PureDP(Fraction(2)), MULTIPLES)
     assert coarse.law.lattice == UNIT
     assert all(x % UNIT == 0 for x in coarse.drawn().sampler[0])
 
 
 def test_noise_that_does_not_fit_64_bits_is_refused():
-    assert calibrate_shaped(SINGLE, 1 << 54, 1, PureDP(Fraction(1)), ANY).scale == 2.0**54
+    assert calibrate_shaped(SINGLE, 1 << 54, 1 << 54, PureDP(Fraction(1)), ANY).scale == 2.0**54
     with pytest.raises(BudgetError, match="does not fit 64-bit integers"):
-        calibrate_shaped(SINGLE, 1 << 53, 3, PureDP(Fraction(1)), ANY)
+        calibrate_shaped(SINGLE, 1 << 53, 3 << 53, PureDP(Fraction(1)), ANY)
 
 
 def test_draws_have_the_scale_that_is_stated():
     """The mean size of 400 draws; off by 40 % less than once in 10^10 times."""
-    fine = calibrate_shaped(SINGLE, UNIT, 1, PureDP(Fraction(1, 1000)), ANY)
+    fine = calibrate_shaped(SINGLE, UNIT, UNIT, PureDP(Fraction(1, 1000)), ANY)
     coarse = shaped.replace(fine, law=law(rate="1/4", lattice=UNIT))
     for noise, mean in ((fine, 1000 * UNIT), (coarse, UNIT / math.sinh(1 / 4))):
         sizes = [abs(noise.add_to(np.array([0]))[0]) for _ in range(400)]

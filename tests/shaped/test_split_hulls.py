@@ -17,6 +17,7 @@ from scipy.spatial import ConvexHull
 import lrm
 from forging import resealed
 from lrm.errors import ConvergenceError, FileFormatError, WorkloadError
+from lrm.planning.solvers.hulls import Hull, mean_square
 from lrm.planning.strategies import split_hulls
 from lrm.planning.strategies.split_hulls import Split, split_body
 from lrm.privacy.bodies import split
@@ -504,3 +505,25 @@ def test_facets_of_a_leaf_that_are_no_simplices_are_moved_further(monkeypatch):
     assert body.holds(points.T)
     for leaf, place in zip(body.leaves, (slice(2), slice(2, 4)), strict=True):
         assert leaf.holds(points[:, place].T)
+
+
+def test_slopes_of_free_points_are_those_of_the_error_by_all_facets():
+    rng = np.random.default_rng(3)
+    points = rng.normal(size=(9, 4))
+    directions = rng.standard_normal((40_000, 4)) @ np.linalg.cholesky(points.T @ points).T
+    # Directions of an ellipsoid weigh ‖x‖_K^−k alone where its norm of them is 1.
+    directions /= np.linalg.norm(
+        np.linalg.solve(np.linalg.cholesky(points.T @ points), directions.T), axis=0
+    )[:, None]
+    met = mean_square(points, minimise(points, directions))
+    assert met.mean / 2 == pytest.approx(Hull.of(points).error, rel=0.02)
+    assert met.mean == pytest.approx(np.trace(met.second_moment))
+    size, moved = 1e-5, np.zeros(points.shape)
+    for place in np.ndindex(points.shape):
+        ends = []
+        for side in (-size, size):
+            points[place] += side
+            ends.append(2 * Hull.of(points).error)
+            points[place] -= side
+        moved[place] = (ends[1] - ends[0]) / (2 * size)
+    assert met.gradient == pytest.approx(moved, abs=0.05 * np.abs(moved).max())

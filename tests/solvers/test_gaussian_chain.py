@@ -11,6 +11,7 @@ from lrm.errors import StopSolver
 from lrm.planning.solvers.gaussian import Chain, nuclear_bound, optimise_chain, optimise_gaussian
 from lrm.planning.strategies.base import Problem, Search
 from lrm.planning.strategies.best import has_fast_optimum
+from lrm.privacy.norms import L2, norm_of
 from lrm.queries.workload import families
 
 
@@ -96,7 +97,7 @@ def test_plans_of_prefix_sums_are_certified_in_either_form(form):
 def test_large_chains_are_solved_and_larger_ones_measured_by_trees():
     chosen = {
         (cells, effort, noise): has_fast_optimum(
-            Problem(families.prefix(cells)), Search(noise=noise), effort
+            Problem(families.prefix(cells)), Search(norm=norm_of(noise)), effort
         )
         for cells in (1, 4096, 4097)
         for effort in ("quick", "normal")
@@ -104,4 +105,4 @@ def test_large_chains_are_solved_and_larger_ones_measured_by_trees():
     }
     assert [case for case, yes in chosen.items() if yes] == [(4096, "normal", "gaussian")]
     weighted = Problem(lrm.Workload(np.tri(8), importance=np.arange(1, 9)))
-    assert not has_fast_optimum(weighted, Search(noise="gaussian"), "normal")
+    assert not has_fast_optimum(weighted, Search(norm=L2()), "normal")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lrm.clock import Clock
 from lrm.errors import StopSolver, UsageError
 from lrm.planning.solvers.exact import make_exact
-from lrm.planning.solvers.lagrangian import Schedule, _best_reconstruction, decompose
+from lrm.planning.solvers.lagrangian import Schedule, best_reconstruction, decompose
 
 PREFIX = np.tril(np.ones((16, 16)))
 
@@ -103,7 +103,7 @@ def test_the_penalty_follows_the_schedule():
 def test_the_reconstruction_is_stationary():
     rng = np.random.default_rng(0)
     L, pulled, beta = rng.standard_normal((5, 7)), rng.standard_normal((4, 7)), 3.0
-    B = _best_reconstruction(L, pulled, beta)
+    B = best_reconstruction(L, pulled, beta)
     assert np.allclose(B + beta * B @ L @ L.T - pulled @ L.T, 0, atol=1e-12)
 
 

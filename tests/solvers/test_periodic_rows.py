@@ -12,6 +12,7 @@ import lrm
 from lrm.errors import StopSolver
 from lrm.planning.design.inverses import left_inverse
 from lrm.planning.design.plus_rows import Band, PlusRowsInverse, inverse_band
+from lrm.planning.plan.proposals import search_record
 from lrm.planning.solvers.extra_rows import with_cells
 from lrm.planning.solvers.gram_operators import gram_operator
 from lrm.planning.solvers.periodic_rows import (
@@ -104,7 +105,7 @@ def test_ranges_that_no_row_is_worth_anything_for_have_none() -> None:
 def test_windows_over_thousands_of_cells_are_far_below_noise_on_data() -> None:
     """The search from random rows came to 0.975 × noise on data."""
     plan = lrm.plan(families.width_ranges(4_096, 32), effort="quick")
-    errors = {one["name"]: one["error"] for one in plan.details["candidates"]}
+    errors = {one.name: one.error for one in search_record(plan).candidates}
     assert plan.strategy_error < 0.642 * errors["noise-on-data"]
     assert plan.strategy_error == pytest.approx(errors["periodic rows"], rel=1e-6)
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from lrm.clock import UNLIMITED, Clock
 from lrm.errors import StopSolver
 from lrm.planning.solvers.exact import factorise
-from lrm.planning.solvers.families import search
-from lrm.planning.solvers.race import ROUNDING, Family, Race, Stage
+from lrm.planning.solvers.families import from_start, search
+from lrm.planning.solvers.race import ROUNDING, DescentKind, Race, Stage
 from lrm.planning.strategies.baselines import haar_tree, total_tree
 
 INTRO = np.array([[0.0, 2, 1, 1], [0, 1, 0, 2], [1, 0, 2, 2]])
@@ -78,6 +78,22 @@ def test_never_worse_than_a_given_start():
         assert found.error <= factorise(W, start).error * (1 + 1e-9)
 
 
+def test_a_descent_of_few_seconds_goes_through_all_stages_in_fewer_rounds():
+    """What ends before its last stage has gained nothing: each stage is shortened."""
+    race = Race(np.tri(40), Clock())
+    start = race.offer_strategy("own rows", np.tri(40))
+    usual = from_start(race, "own rows", np.tri(40))
+    expected = sum(stage.cost for stage in usual.stages)
+    kind = from_start(race, "own rows", np.tri(40), expected / 4)
+    before = len(race.candidates)
+    work = sum(work for _, work in kind.begin())
+    rounds = [candidate.iterations for candidate in race.candidates[before:]]
+    assert len(rounds) == len(kind.stages)
+    assert sum(rounds) <= 292 / 4 + len(rounds)
+    assert work <= 2 * expected / 4
+    assert race.error < 0.9 * start
+
+
 def test_a_start_that_cannot_be_beaten_wins():
     W = np.ones((1, 30))
     found = find(W, starts={"own rows": W})
@@ -141,6 +157,6 @@ def test_descents_that_find_nothing_are_not_repeated():
         begun.append(len(begun))
         yield (9.0 if begun[-1] == 1 else np.inf), 0.0
 
-    family = Family("fails", begin, [Stage(0.1)], hope=lambda: 1.0)
+    family = DescentKind("fails", begin, [Stage(0.1)], hope=lambda: 1.0)
     race.run([family], 1e-9)
     assert len(begun) <= 3

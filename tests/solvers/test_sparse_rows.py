@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import lrm
 from lrm.clock import UNLIMITED, Step
 from lrm.planning.design.plus_rows import blocks_plus_rows
-from lrm.planning.plan.planner import plan_of
+from lrm.planning.plan.proposals import Proposal, search_record
 from lrm.planning.solvers import own_rows, sparse_rows
 from lrm.planning.solvers.extra_rows import RowsError, with_cells
 from lrm.planning.solvers.gram_operators import gram_operator
@@ -31,6 +31,7 @@ from lrm.planning.strategies import large
 from lrm.planning.strategies.base import Problem, Search, Strategy
 from lrm.planning.strategies.baselines import baselines, best_baseline
 from lrm.planning.strategies.large import add_rows
+from lrm.privacy.norms import L1
 from lrm.queries.maps.linear import LinearMap
 from lrm.queries.maps.matrices import DenseMap, SparseMap
 from lrm.queries.maps.words import AllRanges, Prefix
@@ -134,7 +135,7 @@ def test_a_long_plan_is_exact_and_states_its_error(family: Callable[[int], Workl
     gram = gram_operator(problem.workload.queries)
     found = optimise_sparse_rows(gram, 16, (Stage(128, 1e-3),), rng=np.random.default_rng(0))
     matrix = SparseMap(with_cells(found.rows))
-    plan = plan_of(problem, Strategy("best", problem.merged.cell_map, matrix))
+    plan = Proposal(problem, Strategy("best", problem.merged.cell_map, matrix), L1()).plan()
     assert plan.strategy_error == pytest.approx(found.error, rel=1e-6)
     flat = plan.measured.flat()
     assert plan.measured.sensitivity == abs(flat.cells.matrix.sparse()).sum(axis=0).max()
@@ -170,8 +171,8 @@ def test_many_cells_and_few_queries_get_a_strategy_below_every_baseline() -> Non
     problem = Problem(Workload(sp.csr_array((rng.random((40, 3_000)) < 0.1).astype(float))))
     offers = baselines(problem, Search())
     found = add_rows(problem, Search(), "normal", best_baseline(offers))
-    plan = plan_of(problem, found)
-    errors = {one["name"]: one["error"] for one in plan.details["candidates"]}
+    plan = Proposal(problem, found, L1()).plan()
+    errors = {one.name: one.error for one in search_record(plan).candidates}
     assert plan.strategy_error < 0.9 * min(offer.error for offer in offers)
     assert plan.strategy_error == pytest.approx(min(errors.values()), rel=1e-3)
     assert {"own rows", "sparse rows"} < set(errors)
@@ -202,13 +203,13 @@ def test_many_pairs_of_entries_are_multiplied_piece_by_piece(
     """Entries of X·M in the places of a support, with and without a list of all pairs."""
     rng = np.random.default_rng(0)
     places = np.nonzero(rng.random((90, 7)) < 0.4)
-    support = sparse_rows._Support(*places, (90, 7))
+    support = sparse_rows.Support(*places, (90, 7))
     x, matrix = rng.random(len(places[0])), rng.random((7, 7))
     wanted = (support.matrix(x).toarray() @ matrix)[places]
     np.testing.assert_allclose(support.products(x, matrix), wanted)
-    monkeypatch.setattr(sparse_rows, "MOST_PAIRS", 0)
+    monkeypatch.setattr(sparse_rows, "ARRAY", 0)
     monkeypatch.setattr(sparse_rows, "PIECE", 50)
-    few = sparse_rows._Support(*places, (90, 7))
+    few = sparse_rows.Support(*places, (90, 7))
     np.testing.assert_allclose(few.products(x, matrix), wanted)
     assert "pairs" not in vars(few)
 

@@ -14,6 +14,8 @@ LEAST_ANSWERED = {
     ("flights", "flights_more"): 0.9,
     ("people", "people_more", "stays"): 0.87,
     ("hospital", "hr", "shop", "survey"): 0.88,
+    ("requests", "readings"): 0.95,
+    ("cards", "exams", "requests_grown", "readings_grown"): 0.92,
 }
 """The share of the statements of some files that must be answered."""
 
@@ -30,6 +32,10 @@ def tables():
         "employees": analyst_tables.employees(),
         "orders": analyst_tables.orders(),
         "responses": analyst_tables.responses(),
+        "requests": analyst_tables.requests(3_000),
+        "readings": analyst_tables.readings(3_000),
+        "cards": analyst_tables.cards(),
+        "exams": analyst_tables.exams(),
     }
 
 

@@ -16,7 +16,7 @@ from lrm.errors import FileFormatError, WorkloadError
 from lrm.queries.sql import sql
 from lrm.queries.workload.display import Bound, Display, OrderKey
 from lrm.queries.workload.layout import layout_of
-from lrm.views.answers import statement_tables
+from lrm.views.release_document import EVERYTHING, listed_tables
 from lrm.views.releases import summary_facts
 
 DOMAIN = Domain(
@@ -134,7 +134,7 @@ def test_a_release_file_keeps_the_display_and_all_answers(release, tmp_path):
     again = lrm.load_release(tmp_path / "a.lrm")
     assert again.plan.workload.display == release.plan.workload.display
     assert len(again.answers) == 9
-    _, first, second = statement_tables(again)
+    _, first, second = listed_tables(again, EVERYTHING)
     assert first.numbers["answer"][:, 0].tolist() == sorted(again.answers[1:5])[:1:-1]
     assert len(second.frame) == 0
     assert (
@@ -156,7 +156,7 @@ def test_ranks_are_columns_of_what_is_displayed(table, tmp_path):
     made = lrm.release(lrm.plan(sql(text, DOMAIN), "noise-on-data"), table[1], epsilon=1)
     made.save(tmp_path / "a.lrm")
     again = lrm.load_release(tmp_path / "a.lrm")
-    (shown,) = statement_tables(again)
+    (shown,) = listed_tables(again, EVERYTHING)
     assert shown.frame.answers == ("place", "n")
     assert shown.numbers["answer"][:, 0].tolist() == [1, 2, 3]
     assert shown.numbers["answer"][:, 1].tolist() == sorted(again.answers)[:0:-1]

@@ -79,15 +79,11 @@ def test_the_number_of_groups_follows_from_the_domain_and_the_text(text, sizes):
 
 
 def test_averages_over_the_groups_of_another_statement_are_refused():
-    inner = "(SELECT AVG(n) FROM (SELECT m, COUNT(*) AS n FROM t GROUP BY m))"
     lag = "LAG(AVG(n)) OVER (ORDER BY c)"
-    for text in (
-        f"SELECT m, COUNT(*) - {inner} AS d FROM t GROUP BY m",
-        f"SELECT c, {lag} FROM (SELECT c, m, COUNT(*) AS n FROM t GROUP BY c, m) GROUP BY c",
-    ):
-        with pytest.raises(SqlError) as caught:
-            sql(text, DOMAIN)
-        assert caught.value.code == "nested"
+    text = f"SELECT c, {lag} FROM (SELECT c, m, COUNT(*) AS n FROM t GROUP BY c, m) GROUP BY c"
+    with pytest.raises(SqlError) as caught:
+        sql(text, DOMAIN)
+    assert caught.value.code == "nested"
 
 
 def test_the_sum_is_that_of_all_groups():
@@ -100,7 +96,6 @@ def test_the_sum_is_that_of_all_groups():
     "text",
     [
         "SELECT AVG(a) FROM (SELECT c, AVG(m) AS a FROM t GROUP BY c)",
-        "SELECT AVG(n) FROM (SELECT c, COUNT(*) AS n FROM t GROUP BY c HAVING COUNT(*) > 3)",
         "SELECT AVG(CASE WHEN c = 'x' THEN n END) FROM (SELECT c, COUNT(*) AS n FROM t GROUP BY c)",
         (
             "SELECT c, AVG(n) FROM (SELECT c, m, COUNT(*) AS n FROM t WHERE (c = 'x' AND m < 3) "

@@ -139,7 +139,7 @@ def test_a_value_that_may_be_in_the_lookup_is_not_known():
             "join it by its key: month = seasons",
         ),
         (
-            "SELECT COUNT(*) FROM flights RIGHT JOIN seasons USING (month)",
+            "SELECT COUNT(*) FROM flights FULL JOIN seasons USING (month)",
             "write JOIN or LEFT JOIN",
         ),
         (

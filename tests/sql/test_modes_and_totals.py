@@ -62,8 +62,7 @@ def test_a_mode_is_counts_by_value():
         "SELECT MODE() FROM stays",
         "SELECT MODE(cost) FROM stays",
         "SELECT MODE(x) FROM (SELECT cost AS x FROM stays)",
-        "SELECT GROUPING(ward) AS g, COUNT(*) FROM stays GROUP BY ROLLUP (ward)",
-        "SELECT ward, COUNT(*) FROM stays GROUP BY ROLLUP (ward) ORDER BY GROUPING(ward)",
+        "SELECT GROUPING(ward) + 1 AS g, COUNT(*) FROM stays GROUP BY ROLLUP (ward)",
     ],
 )
 def test_other_modes_and_groupings_are_refused(text):

@@ -9,6 +9,7 @@ import pytest
 from lrm.domain import Categories, Domain, Integers, Lookup
 from lrm.errors import SqlError
 from lrm.queries.sql import expr as ir
+from lrm.queries.sql import sql
 from lrm.queries.sql.build import build
 from lrm.queries.sql.render import shown
 from lrm.queries.sql.rewrite import normal
@@ -73,9 +74,15 @@ def test_having_of_groups_is_where_for_one_grouping_set_only():
 def test_a_window_does_not_come_after_what_noise_chooses():
     shares = "SELECT c, n / SUM(n) OVER () AS share FROM ({}) AS a"
     assert rewritten(shares.format(BY_C)).windows
-    for inner in (CUT, f"{BY_C} HAVING COUNT(*) > 3", f"SELECT * FROM ({OVER}) WHERE c <> 'u'"):
+    for inner in (CUT, f"SELECT * FROM ({OVER}) WHERE c <> 'u'"):
         assert code_of(shares.format(inner)) == "nested"
-    assert code_of(f"{OVER} HAVING COUNT(*) > 3") == "nested"
+
+
+def test_a_window_after_having_is_over_the_groups_that_are_displayed():
+    shares = "SELECT c, n / SUM(n) OVER () AS share FROM ({}) AS a"
+    for text in (shares.format(f"{BY_C} HAVING COUNT(*) > 3"), f"{OVER} HAVING COUNT(*) > 3"):
+        (display,) = sql(text, DOMAIN).display
+        assert [rank.function for rank in display.ranks] == ["sum"]
 
 
 def test_an_inner_join_filters_where_a_lookup_is_incomplete():
@@ -102,7 +109,8 @@ def test_sums_of_linear_answers_are_answers_of_rows():
     assert texts(item.expr for item in mean.items) == ["COUNT(*) / (number of groups by c, m)"]
     assert code_of(f"SELECT AVG(a) FROM ({inner})") == "nested"
     assert code_of(f"SELECT SUM(n) FROM ({inner} LIMIT 3)") == "nested"
-    assert code_of(f"SELECT SUM(n) FROM ({inner} HAVING COUNT(*) > 3)") == "nested"
+    (display,) = sql(f"SELECT SUM(n) AS s FROM ({inner} HAVING COUNT(*) > 3)", DOMAIN).display
+    assert (display.ranks[0].function, display.left_out) == ("sum", ("c", "m"))
 
 
 def test_order_is_replaced_before_a_limit_and_not_after():

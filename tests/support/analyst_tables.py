@@ -29,6 +29,12 @@ FILES_OF = {
     "survey": "responses",
     "flights_grown": "flights",
     "stays_grown": "stays",
+    "requests": "requests",
+    "readings": "readings",
+    "requests_grown": "requests",
+    "readings_grown": "readings",
+    "cards": "cards",
+    "exams": "exams",
 }
 """The files of statements, and the table that each is over."""
 
@@ -72,7 +78,8 @@ def _table(name, frame, domain):
     cells, kept = [], np.ones(len(frame), dtype=bool)
     for attribute in domain.attributes:
         codes, values = pd.factorize(frame[attribute.name], use_na_sentinel=False)
-        plain = [None if pd.isna(value) else _plain(value) for value in values]
+        time = getattr(attribute, "time", False)
+        plain = [None if pd.isna(value) else _plain(value, time=time) for value in values]
         found = [attribute.cell_of(value) for value in plain]
         places = np.array([-1 if cell is None else cell for cell in found])
         kept &= (places >= 0)[codes]
@@ -86,9 +93,9 @@ def _table(name, frame, domain):
     return Table(connection, domain, np.stack(cells, axis=1)[kept])
 
 
-def _plain(value):
+def _plain(value, *, time=False):
     if isinstance(value, pd.Timestamp | dt.datetime):
-        return value.date()
+        return value if time else value.date()
     return value.item() if hasattr(value, "item") else value
 
 
@@ -387,3 +394,235 @@ def responses(rows=6_000):
         "responses",
     )
     return _table("responses", frame, domain)
+
+
+def _times(draw, rows, first, days):
+    minutes = draw.integers(0, days * 24 * 60, rows).astype("timedelta64[m]")
+    return (np.datetime64(f"{first}T00:00:00") + minutes).astype("datetime64[us]")
+
+
+def requests(rows=6_000):
+    """Made-up requests to a city."""
+    draw = np.random.default_rng(31)
+    choose = _chooser(draw, rows)
+    boroughs = ["BK", "BX", "MN", "QN", "SI"]
+    complaints = ["heat", "noise - bar", "noise - street", "parking", "rodents", "water"]
+    frame = pd.DataFrame(
+        {
+            "borough": draw.choice(boroughs, rows, p=[0.3, 0.2, 0.25, 0.17, 0.08]),
+            "complaint": draw.choice(complaints, rows, p=[0.28, 0.1, 0.2, 0.22, 0.05, 0.15]),
+            "status": draw.choice(["open", "assigned", "closed"], rows, p=[0.2, 0.15, 0.65]),
+            "opened": _days(draw, rows, "2024-01-01", "2024-12-31"),
+            "received": _times(draw, rows, "2024-01-01", 20),
+            "days": draw.poisson(8, rows).clip(0, 60),
+            "urgent": draw.integers(0, 4, rows),
+            "union": pd.array(choose([True, False]), dtype="boolean"),
+        }
+    )
+    names = ["Kings", "Bronx", "Manhattan", "Queens", "Richmond"]
+    facts = zip(names, ["city", "city", "centre", "city", "island"], strict=True)
+    sizes = zip([2600, 1400, 1600, 2300, 490], [180, 110, 59, 281, 149], strict=True)
+    domain = Domain(
+        [
+            Categories("borough", boroughs),
+            Categories("complaint", complaints),
+            Categories("status", ["open", "assigned", "closed"]),
+            Dates("opened", "2024-01-01", "2024-12-31"),
+            Dates("received", "2024-01-01", "2024-01-20", "hour"),
+            Integers("days", 0, 60),
+            Integers("urgent", 0, 3),
+            Categories("union", [True, False]),
+        ],
+        "requests",
+        lookups=[
+            Lookup(
+                "boroughs",
+                "borough",
+                ["name", "region", "population", "area"],
+                [
+                    [key, *words, *numbers]
+                    for key, words, numbers in zip(boroughs, facts, sizes, strict=True)
+                ],
+            )
+        ],
+    )
+    return _table("requests", frame, domain)
+
+
+def readings(rows=5_000):
+    """Made-up readings of electricity meters."""
+    draw = np.random.default_rng(32)
+    zones = ["north", "east", "south", "west"]
+    read_at = _times(draw, rows, "2024-03-01", 7)
+    frame = pd.DataFrame(
+        {
+            "zone": draw.choice(zones, rows, p=[0.4, 0.3, 0.2, 0.1]),
+            "kind": draw.choice(["other", "solar", "wind"], rows, p=[0.5, 0.3, 0.2]),
+            "month": draw.integers(1, 13, rows),
+            "read_at": read_at,
+            "kwh": np.round(draw.lognormal(2, 0.8, rows), 1).clip(0, 99),
+            "temperature": np.round(draw.normal(14, 8, rows)).clip(-10, 40).astype(np.int64),
+            "price": draw.integers(10, 60, rows),
+        }
+    )
+    domain = Domain(
+        [
+            Categories("zone", zones),
+            Categories("kind", ["solar", "wind", "other"]),
+            Integers("month", 1, 12),
+            Dates("read_at", "2024-03-01", "2024-03-07", "hour"),
+            Bins("kwh", [0, 5, 10, 20, 50, 100]),
+            Integers("temperature", -10, 40),
+            Integers("price", 10, 59),
+        ],
+        "readings",
+        lookups=[
+            Lookup(
+                "zones",
+                "zone",
+                ["name", "area", "households"],
+                [
+                    [zone, zone.title(), "land" if k else "coast", 400 - 90 * k]
+                    for k, zone in enumerate(zones)
+                ],
+            )
+        ],
+    )
+    return _table("readings", frame, domain)
+
+
+def cards(rows=6_000):
+    """Made-up transactions of payment cards."""
+    draw = np.random.default_rng(33)
+    choose = _chooser(draw, rows)
+    sorts = ["grocery", "fuel", "travel", "restaurant", "online shop"]
+    countries = ["AT", "CH", "DE", "FR"]
+    frame = pd.DataFrame(
+        {
+            "card_id": draw.integers(0, 1_500, rows),
+            "card_type": draw.choice(["credit", "debit", "prepaid"], rows, p=[0.5, 0.4, 0.1]),
+            "category": draw.choice(sorts, rows, p=[0.37, 0.2, 0.08, 0.23, 0.12]),
+            "country": draw.choice(countries, rows, p=[0.1, 0.16, 0.5, 0.24]),
+            "channel": choose(["chip", "contactless", "web"], 0.06),
+            "status": draw.choice(["approved", "declined", "reversed"], rows, p=[0.85, 0.1, 0.05]),
+            "booked": _days(draw, rows, "2023-01-01", "2024-12-31"),
+            "booked_at": _times(draw, rows, "2024-05-06", 14),
+            "amount": np.round(draw.lognormal(3.4, 1.1, rows), 2).clip(0, 999),
+            "fee": draw.integers(0, 6, rows),
+            "installments": draw.integers(1, 13, rows),
+            "fraud": pd.array(choose([True, False, False, False]), dtype="boolean"),
+        }
+    )
+    domain = Domain(
+        [
+            Categories("card_type", ["credit", "debit", "prepaid"]),
+            Categories("category", sorts),
+            Categories("country", countries),
+            Categories("channel", ["chip", "contactless", "web"], null="cell"),
+            Categories("status", ["approved", "declined", "reversed"]),
+            Dates("booked", "2023-01-01", "2024-12-31"),
+            Dates("booked_at", "2024-05-06", "2024-05-19", "hour"),
+            Bins("amount", [0, 5, 10, 20, 50, 100, 200, 500, 1000]),
+            Integers("fee", 0, 5),
+            Integers("installments", 1, 12),
+            Categories("fraud", [True, False]),
+        ],
+        "cards",
+        unit=PrivacyUnit("card_id", 20),
+        lookups=[
+            Lookup(
+                "countries",
+                "country",
+                ["name", "zone", "population"],
+                [
+                    ["AT", "Austria", "euro", 9],
+                    ["CH", "Switzerland", "other", 8],
+                    ["DE", "Germany", "euro", 84],
+                    ["FR", "France", "euro", 68],
+                ],
+            ),
+            Lookup(
+                "sectors",
+                "category",
+                ["sector", "code", "rate"],
+                [
+                    ["grocery", "daily", 5411, 1],
+                    ["fuel", "daily", 5541, 2],
+                    ["travel", "leisure", 4722, 3],
+                    ["restaurant", "leisure", 5812, 2],
+                ],
+            ),
+        ],
+    )
+    return _table("cards", frame, domain)
+
+
+def exams(rows=6_000):
+    """Made-up results of exams."""
+    draw = np.random.default_rng(34)
+    choose = _chooser(draw, rows)
+    subjects = ["biology", "english", "history", "maths"]
+    points = np.clip(draw.normal(62, 18, rows), 0, 100).astype(np.int64)
+    frame = pd.DataFrame(
+        {
+            "school": draw.choice(
+                ["S1", "S2", "S3", "S4", "S5"], rows, p=[0.3, 0.25, 0.2, 0.15, 0.1]
+            ),
+            "subject": draw.choice(subjects, rows, p=[0.15, 0.3, 0.2, 0.35]),
+            "year": draw.choice([2021, 2022, 2023, 2024], rows, p=[0.2, 0.23, 0.27, 0.3]),
+            "term": draw.integers(1, 4, rows),
+            "sex": draw.choice(["f", "m", "x"], rows, p=[0.5, 0.46, 0.04]),
+            "grade": draw.choice(list("ABCDEF"), rows, p=[0.1, 0.2, 0.3, 0.22, 0.12, 0.06]),
+            "points": points,
+            "attempt": draw.choice([1, 2, 3], rows, p=[0.8, 0.15, 0.05]),
+            "taken": _days(draw, rows, "2021-01-01", "2024-12-31"),
+            "hours": np.round(draw.gamma(2.0, 6.0, rows), 1).clip(0, 79),
+            "support": pd.array(choose([True, False, False], 0.05), dtype="boolean"),
+            "bonus": pd.array(choose([0, 1, 2, 5], 0.1), dtype="Int64"),
+        }
+    )
+    frame["passed"] = pd.array(points >= 50, dtype="boolean")
+    domain = Domain(
+        [
+            Categories("school", ["S1", "S2", "S3", "S4", "S5"]),
+            Categories("subject", subjects),
+            Integers("year", 2021, 2024),
+            Integers("term", 1, 3),
+            Categories("sex", ["f", "m", "x"]),
+            Categories("grade", list("ABCDEF")),
+            Integers("points", 0, 100),
+            Integers("attempt", 1, 3),
+            Dates("taken", "2021-01-01", "2024-12-31"),
+            Bins("hours", [0, 2, 5, 10, 20, 40, 80]),
+            Categories("support", [True, False], null="cell"),
+            Integers("bonus", 0, 5, null="cell"),
+            Categories("passed", [True, False]),
+        ],
+        "exams",
+        lookups=[
+            Lookup(
+                "schools",
+                "school",
+                ["title", "district", "pupils"],
+                [
+                    ["S1", "Abbey", "north", 1200],
+                    ["S2", "Brook", "north", 900],
+                    ["S3", "Castle", "south", 750],
+                    ["S4", "Dale", "south", 600],
+                    ["S5", "Elm", "west", 410],
+                ],
+            ),
+            Lookup(
+                "subjects",
+                "subject",
+                ["field", "credits"],
+                [
+                    ["biology", "science", 4],
+                    ["english", "language", 6],
+                    ["history", "arts", 3],
+                    ["maths", "science", 6],
+                ],
+            ),
+        ],
+    )
+    return _table("exams", frame, domain)

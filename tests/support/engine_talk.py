@@ -40,8 +40,8 @@ class Talk(list):
     def _hear_postgres(self, monkeypatch):
         import psycopg
 
-        for cursor in (psycopg.Cursor, psycopg.ServerCursor):
-            self._heard(cursor, "execute", monkeypatch)
+        for name in ("execute", "copy"):
+            self._heard(psycopg.Cursor, name, monkeypatch)
 
     def _hear_spark(self, monkeypatch):
         from pyspark.sql import SparkSession

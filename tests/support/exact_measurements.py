@@ -1,6 +1,5 @@
 """Measurements of products without noise."""
 
-from lrm.planning.design.products.answers import Lattice
 from lrm.planning.design.products.folding import fold, unfold
 from lrm.queries.maps.kron import along
 
@@ -13,9 +12,9 @@ def measure_exactly(group, table):
         for i, member in reversed(list(enumerate(inside))):
             y = along(y, i, group.marginals.bases[i].times) if member else y.sum(axis=i)
         measured.append(y)
-    lattice = Lattice.of(group)
+    by_subset = group.marginals.information()
     for b, sign in enumerate(group.marginals.folds.tolist()):
         if sign:
-            axes = lattice.mirrored(b)
+            axes = by_subset.mirrored(b)
             measured[b] = unfold(fold(measured[b], axes, sign), axes, sign)
     return measured

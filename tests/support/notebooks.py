@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+_RULE = re.compile("─+")
 _NUMBER = re.compile(r"(?<![A-Za-z])-?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 _DIGEST = re.compile(r"\b[0-9a-f]{12,64}\b")
 
@@ -66,7 +67,8 @@ def meaning(outputs: list[Any]) -> list[Any]:
         data = output.get("data", {})
         text = "".join(data.get("text/plain", output.get("text", [])))
         html = "".join(data.get("text/html", []))
-        words = " ".join(_NUMBER.sub("#", _DIGEST.sub("digest", text)).split())
+        numberless = _NUMBER.sub("#", _DIGEST.sub("digest", text))
+        words = " ".join(_RULE.sub("─", numberless).split())  # as wide as the numbers below it
         kept.append((output["output_type"], words, "<svg" in html, "<table" in html, bool(html)))
     return kept
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lrm.planning.design.products.rounding import round_gaussian, round_products
+from lrm.planning.design.products.rounding import round_products
 from lrm.planning.solvers.products.gaussian import optimise_gaussian_groups
 from lrm.planning.solvers.products.optimise import optimise_products
 from lrm.queries.maps.products.batch import cross_tabs, product_batch, sum_batch
@@ -81,8 +81,9 @@ BATCHES["two attributes together"] = sum_batch(
 
 def rounded(batch, noise):
     """The error of a batch's strategy, and the reconstruction from its integers."""
-    if noise == "laplace":
-        strategy = optimise_products(batch, effort="quick")
-        return strategy.error, round_products(batch, strategy)
-    strategy = optimise_gaussian_groups(batch)
-    return strategy.error, round_gaussian(batch, strategy)
+    strategy = (
+        optimise_products(batch, effort="quick")
+        if noise == "laplace"
+        else optimise_gaussian_groups(batch)
+    )
+    return strategy.error, round_products(batch, strategy)

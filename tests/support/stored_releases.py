@@ -5,6 +5,7 @@ states the tables of each in ``tables.json``. ``render FOLDER`` writes what ever
 them, as text; two such folders, of two versions, are compared with ``diff -r``.
 """
 
+import datetime as dt
 import json
 import math
 import sys
@@ -80,7 +81,7 @@ class Case:
             rows = {
                 "days": draw.integers(0, 30, 500),
                 "code": draw.integers(1, 4, 500),
-                "year": np.full(500, np.datetime64("2022-05-01")),
+                "year": [dt.date(2022, 5, 1)] * 500,
             }
             return lrm.release(plan, pd.DataFrame(rows), ledger=None, **self.amounts)
         counts = draw.integers(0, 300, plan.workload.shape[1])

@@ -12,9 +12,9 @@ import polars as pl
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from awkward_table import SCHEMA, WEIRD, arrow
 from engines import postgres_url
 from lrm.tables import open_table
+from lrm.testing.table import SCHEMA, WEIRD, arrow
 
 FORMS = ["parquet", "csv", "duckdb", "pandas objects", "postgres", "spark"]
 """Each reads values in a way of its own, and is tried with every domain."""

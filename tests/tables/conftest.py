@@ -2,7 +2,7 @@
 
 import pytest
 
-from awkward_table import rows
+from lrm.testing.table import rows
 from table_forms import ARROW_FORMS, FORMS, build
 
 

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, PrivacyUnit
+from lrm.privacy.unit import GroupLimit
 from lrm.tables import open_table
 from lrm.tables.count import count_of
 from lrm.tables.locate import locator
@@ -186,16 +187,21 @@ def test_categorical_frames():
 @given(
     st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3), st.integers(0, 2)), max_size=60),
     st.integers(1, 4),
+    st.none()
+    | st.builds(
+        GroupLimit, st.sampled_from("xy"), st.integers(1, 3), st.none() | st.integers(1, 3)
+    ),
 )
-def test_rows_of_a_person_are_chosen_however_batches_are_cut(rows, max_rows):
+def test_rows_of_a_person_are_chosen_however_batches_are_cut(rows, max_rows, by):
     """The choice is that of plain Python, for batches of any size; y = 2 is dropped."""
     attributes = [Integers("x", 0, 3), Integers("y", 0, 1)]
-    domain = Domain(attributes, unit=PrivacyUnit("who", max_rows)).with_rest([1])
+    domain = Domain(attributes, unit=PrivacyUnit("who", max_rows, by=by)).with_rest([1])
     expected = domain.count([{"who": who, "x": x, "y": y} for who, x, y in rows], b"key").tolist()
     rows = sorted((who, int(y == 2), 3 * x + y) for who, x, y in rows)
     for size in (1, 2, 7, 60):
-        tally = Tally(count_of(domain, None))
-        with RowLimit(tally, max_rows, b"key") as limit:
+        count = count_of(domain, None)
+        tally = Tally(count)
+        with RowLimit(tally, count, b"key") as limit:
             for start in range(0, len(rows), size):
                 part = rows[start : start + size]
                 persons = pa.array([who for who, _, _ in part], pa.int64())

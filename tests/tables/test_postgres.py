@@ -107,3 +107,44 @@ def test_a_missing_table_and_a_wrong_password(database):
     with pytest.raises(TableError, match="cannot be reached") as caught:
         open_table("postgresql://someone:secret@127.0.0.1:1/db?table=t")
     assert "secret" not in str(caught.value)
+
+
+def test_classes_of_errors_have_a_sentence_and_no_value(database, monkeypatch):
+    from lrm.tables import postgres_table
+
+    db, url = database
+    db.execute("CREATE TABLE t (x integer, secret text)")
+    db.execute("INSERT INTO t VALUES (1, '47-11')")
+    table = open_table(url + "t")
+    domain = Domain([Integers("x", 0, 1)])
+    db.execute("DROP TABLE t")
+    with pytest.raises(TableError, match="failed with UndefinedTable: there is no such table or"):
+        table.check(domain)
+    db.execute(
+        "CREATE VIEW t AS SELECT CAST(secret AS integer) AS y FROM (VALUES ('a')) AS v(secret)"
+    )
+    db.execute("ALTER ROLE CURRENT_USER SET statement_timeout = '20ms'")
+    try:
+        db.execute("CREATE VIEW slow AS SELECT 1 AS x, pg_sleep(5)::text AS s")
+        slow = open_table(url + "slow")
+        with pytest.raises(
+            TableError, match="QueryCanceled: the statement was cancelled, by state"
+        ):
+            slow.counts(Domain([Categories("s", ["a"])]))
+    finally:
+        db.execute("ALTER ROLE CURRENT_USER RESET statement_timeout")
+    with pytest.raises(TableError, match="failed with InvalidTextRepresentation; the engine's own"):
+        open_table(url + "t").counts(Domain([Integers("y", 0, 1)]))
+    monkeypatch.setattr(postgres_table, "LEAST_VERSION", 99)
+    with pytest.raises(TableError, match="and lrm needs PostgreSQL 99 or later"):
+        open_table(url + "t")
+
+
+@pytest.mark.parametrize("size", [1, 40, 1 << 20])
+def test_blocks_of_any_size_have_the_same_rows(database, size, monkeypatch):
+    from lrm.tables import postgres_table
+
+    monkeypatch.setattr(postgres_table, "COPIED_BYTES", max(size, 45))
+    db, url = database
+    db.execute("CREATE TABLE t AS SELECT n % 100 AS x FROM generate_series(0, 999) AS s(n)")
+    assert counted(url + "t", Integers("x", 0, 99)) == [10] * 100

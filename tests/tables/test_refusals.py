@@ -9,8 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from awkward_domains import DOMAINS
-from awkward_table import WEIRD
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, PrivacyUnit
 from lrm.errors import LrmError, MissingExtra, TableError
 from lrm.tables import duckdb_connection, open_table
@@ -20,6 +18,8 @@ from lrm.tables.duckdb_batches import count_batches
 from lrm.tables.duckdb_reading import Reading
 from lrm.tables.duckdb_rows import DuckDbRows
 from lrm.tables.tally import Tally
+from lrm.testing.domains import DOMAINS
+from lrm.testing.table import WEIRD
 
 
 def test_a_missing_column_is_named_with_those_that_exist(awkward):
@@ -88,7 +88,7 @@ def test_what_is_not_there_is_said(source, sentence):
 
 def test_folders_and_missing_tables(tmp_path):
     (tmp_path / "x.parquet").mkdir()
-    with pytest.raises(TableError, match=r"write FOLDER/\*\.parquet"):
+    with pytest.raises(TableError, match=r"no file matches '.*/\*\*/\*\.parquet'"):
         open_table(tmp_path / "x.parquet")
     duckdb.connect(str(tmp_path / "x.duckdb")).close()
     with pytest.raises(TableError, match="has no table 'people'"):

@@ -16,10 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from engines import empty_postgres_database
-from lrm.domain import Domain, Integers, PrivacyUnit
+from lrm.domain import Domain, Integers, PrivacyUnit, persons
 from lrm.domain.persons import LONGEST_NAME, person_name
 from lrm.errors import TableError
+from lrm.privacy.unit import GroupLimit
 from lrm.tables import open_table
+from lrm.tables.count import count_of
 
 
 def kept(source, max_rows=1):
@@ -192,3 +194,26 @@ def test_every_engine_names_persons_alike(tmp_path, spark, postgres, fixed_key):
             opened = open_table(source)
             opened.check(domain)
             assert opened.counts(domain)._open().tolist() == expected, (name, type(source))
+
+
+def test_the_key_is_in_no_text_of_a_statement(postgres):
+    """Others see statements, and servers log them."""
+    db, address = postgres
+    db.execute("CREATE TABLE t (who text, x int)")
+    domain = Domain([Integers("x", 0, 9)], unit=PrivacyUnit("who", 1))
+    query = open_table(address)._query(count_of(domain, None), empty=False).query
+    assert "sha256(" in query
+    assert persons.fresh_key().hex() not in query.lower()
+
+
+@pytest.mark.parametrize("by", [None, GroupLimit("x", 1, 1)])
+def test_the_key_is_in_no_plan(spark, by):
+    """Spark logs plans, and shows them on its page."""
+    frame = spark.sql("SELECT 'Ann' AS who, 1 AS x")
+    domain = Domain([Integers("x", 0, 9)], unit=PrivacyUnit("who", 2, by=by))
+    counted = open_table(frame)._counted(count_of(domain, None), empty=False)
+    result = counted.frame.collect()
+    plan = str(counted.frame._jdf.queryExecution())
+    assert len(result) == 1
+    assert "sha2(" in plan
+    assert persons.fresh_key().hex() not in plan.lower()

@@ -31,6 +31,7 @@ from lrm.tables import open_table
 CELL = {"null": "cell", "outside": "cell"}
 ALL = {**CELL, "nan": "cell"}
 YEAR = Dates("x", "2024-01-01", "2024-12-31", "year", **CELL)  # 2024, below, above, invalid, null
+DAYS = Dates("x", "2024-01-01", "2024-12-31", "year", time=False, **CELL)
 LETTERS = Categories("x", ["a", "é"], **CELL)
 DIGIT = Integers("x", 0, 9, 10, **ALL)  # 0..9, below, above, invalid, nan, null
 
@@ -208,7 +209,7 @@ def test_check_tries_the_query_of_counts(tmp_path):
 
 def test_the_command_ends_alike_whatever_one_value_is(tmp_path, monkeypatch):
     """Dry run and release, by exit code and messages."""
-    (tmp_path / "d.yaml").write_text(domain_text(Domain([YEAR], "t")))
+    (tmp_path / "d.yaml").write_text(domain_text(Domain([DAYS], "t")))
     (tmp_path / "q.sql").write_text("SELECT x, COUNT(*) AS n FROM t GROUP BY x")
 
     monkeypatch.chdir(tmp_path)

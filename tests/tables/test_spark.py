@@ -9,13 +9,13 @@ import pytest
 
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, PrivacyUnit
 from lrm.errors import TableError
-from lrm.tables import open_table
+from lrm.tables import open_table, spark_table
 from lrm.tables.spark_session import LOGGING, _configured
 
 CELL = {"null": "cell", "outside": "cell"}
 
 
-def test_views_files_and_odd_columns(spark, tmp_path):
+def test_views_files_and_odd_columns(spark, tmp_path, monkeypatch):
     frame = spark.sql(
         "SELECT 1 AS `a.b`, CAST('x' AS STRING) COLLATE UTF8_LCASE AS t, "
         "TIMESTAMP '2024-05-01 01:00:00 Pacific/Auckland' AS at, X'00' AS bytes"
@@ -38,8 +38,13 @@ def test_views_files_and_odd_columns(spark, tmp_path):
     frame.select("`a.b`").write.parquet(path)
     plain = Domain([Bins("a.b", [0, 1, 2])])
     assert open_table(f"spark:{path}").counts(plain)._open().tolist() == [0, 1]
-    with pytest.raises(TableError, match=r"opening table 'nobody' on Spark failed"):
+    with pytest.raises(TableError, match=r"on Spark failed with .*: there is no such table or"):
         open_table("spark:nobody")
+    with pytest.raises(TableError, match=r"AnalysisException: there is no such path, or"):
+        open_table(f"spark:{path}/nothing")
+    monkeypatch.setattr(spark_table, "LEAST_VERSION", 99)
+    with pytest.raises(TableError, match=r"this is Spark \d.*, and lrm needs Spark 99"):
+        open_table("spark:people")
     assert frame.sparkSession.conf.get("spark.sql.session.timeZone") == "Pacific/Auckland"
 
 
@@ -98,3 +103,19 @@ def test_a_logging_of_ones_own_is_left_alone(tmp_path, monkeypatch):
     monkeypatch.delenv("SPARK_CONF_DIR")
     monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Dlog4j2.configurationFile=mine.xml")
     assert _configured()
+
+
+def test_files_as_they_are_need_no_checkpoint(spark, tmp_path):
+    """Only where nothing is computed from a row, reading it anew gives the same values."""
+    path = str(tmp_path / "numbers.parquet")
+    spark.range(10).selectExpr("id", "id % 3 AS kind").write.parquet(path)
+    files = spark.read.parquet(path)
+    files.createOrReplaceTempView("files_as_they_are")
+    scans = [files, spark.table("files_as_they_are"), files.selectExpr("kind AS k", "id")]
+    assert all(map(spark_table.is_scan, scans))
+    others = [files.selectExpr("rand() AS id"), files.where("id > 1"), files.limit(3)]
+    others += [spark.range(3), files.repartition(2), files.union(files)]
+    assert not any(map(spark_table.is_scan, others))
+    domain = Domain([Integers("kind", 0, 1, outside="cell")])
+    counts = [open_table(f).counts(domain)._open().tolist() for f in (files, files.union(files))]
+    assert counts == [[4, 3, 0, 3, 0], [8, 6, 0, 6, 0]]

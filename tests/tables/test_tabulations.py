@@ -7,13 +7,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from awkward_domains import DOMAINS, random_domain, random_tabulations
-from awkward_table import WEIRD
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, PrivacyUnit
 from lrm.errors import TableError
 from lrm.queries.maps.products.tabulation import Tabulation, tabulate, total
 from lrm.tables import count as counting
 from lrm.tables import duckdb_table, joined_rows, open_table, row_limit
+from lrm.testing.domains import DOMAINS, random_domain, random_tabulations
+from lrm.testing.table import WEIRD
 from table_forms import ARROW_FORMS, FORMS
 
 CELL = {"null": "cell", "outside": "cell"}

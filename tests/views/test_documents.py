@@ -14,10 +14,12 @@ from lrm.releases import preview
 from lrm.views.answers import statement_table
 from lrm.views.blocks import Document, Facts, Figure, Numbers, Prose, plain_table
 from lrm.views.derived import expected_facts, expected_rows
-from lrm.views.documents import answers_document, preview_document
+from lrm.views.documents import preview_document
 from lrm.views.html import page, render_parts, snippet
-from lrm.views.release_page import release_document, release_page
-from lrm.views.shapes import statement_document
+from lrm.views.plan_document import PlanDetail, plan_document
+from lrm.views.plans import plan_facts
+from lrm.views.release_document import PAGE, answer_parts, listed_tables, release_document, terminal
+from lrm.views.release_page import release_page
 from lrm.views.text import to_text
 
 BATCH = """\
@@ -63,8 +65,7 @@ def release():
 
 @pytest.fixture(scope="module")
 def parts(release):
-    tables = release.plan.workload.tables
-    return [statement_document(statement_table(release, entry)) for entry in tables]
+    return answer_parts(listed_tables(release, replace(PAGE, kind="answers")), PAGE)
 
 
 def test_titles_are_comments_or_aliases_without_the_number_of_a_statement(parts):
@@ -101,10 +102,10 @@ def test_shapes(parts):
 
 
 def test_the_error_stands_once_where_all_answers_have_the_same(parts):
-    assert re.search(r", ± [\d.]+ each", parts[0].blocks[1].title)
+    assert re.search(r", ± [\d.]+ each", parts[0].blocks[1].caption())
     assert not any(cell.note for row in parts[0].blocks[1].rows for cell in row)
     html = render_parts(Document("", parts=(Document("Answers", parts=(parts[0],)),)))
-    assert re.search(r"<caption>± [\d.]+ each · hospital →</caption>", html)
+    assert re.search(r"<caption><span>± [\d.]+ each · hospital →</span></caption>", html)
 
 
 def test_digits_are_chosen_by_the_error(release, parts):
@@ -180,7 +181,8 @@ def test_a_statement_by_name_has_its_own_notes_alone(calls):
     release = lrm.release(calls, [9] * 12, epsilon=1, ledger=None)
     note = "middle: exact to one declared value"
     texts = [
-        to_text(answers_document(release, 0.95, 20, name), 80) for name in (None, "n", "middle")
+        to_text(release_document(release, terminal(20), statement=name), 80)
+        for name in (None, "n", "middle")
     ]
     assert [note in text for text in texts] == [True, False, True]
 
@@ -223,6 +225,24 @@ def test_groups_of_times_are_shown_next_to_groups_without_one():
     WHEN hour < 3 THEN TIMESTAMP '2023-05-01 18:30:00' END AS shift, COUNT(*) AS n FROM t
     GROUP BY shift"""
     release = lrm.release(lrm.plan(text, domain=domain, effort="quick"), [3] * 4, epsilon=1)
-    shown = to_text(answers_document(release, 0.95, 20), 100)
+    shown = to_text(release_document(release, terminal(20)), 100)
     assert all(label in shown for label in ("2023-05-01 10:00", "2023-05-01 18:30", "(null)"))
     assert "2023-05-01 18:30" in release_page(release)
+
+
+@pytest.mark.filterwarnings("ignore::lrm.errors.PlanWarning")
+def test_cells_are_those_that_the_domain_declares():
+    """A plan also distinguishes cells of rows that are dropped, which nobody declared."""
+    attributes = [lrm.Categories(name, ["x", "y"]) for name in "abc"]
+    text = (
+        "SELECT a, COUNT(*) AS n FROM t GROUP BY a; SELECT b, c, COUNT(*) AS m FROM t GROUP BY b, c"
+    )
+    plan = lrm.plan(lrm.sql(text, lrm.Domain(attributes, table="t")), "noise-on-data")
+    assert plan.workload.shape[1] > 8
+    assert plan_facts(plan)["cells"] == 8
+    assert "6 queries over 8 cells" in repr(plan)
+    for kind, words in (("page", "over 8 cells"), ("notebook", "over 8 cells"), ("facts", "8")):
+        shown = to_text(plan_document(plan, PlanDetail(kind)), 100)
+        assert words in shown
+        assert f"{plan.workload.shape[1]} cells" not in shown
+        assert not re.search(rf"^cells +{plan.workload.shape[1]}", shown, re.MULTILINE)

@@ -9,8 +9,7 @@ import pytest
 
 import lrm
 from lrm.views.answers import statement_table
-from lrm.views.documents import explanation_document
-from lrm.views.plan_page import plan_page
+from lrm.views.plan_document import PlanDetail, plan_document, plan_page
 from lrm.views.rehearsal import rehearse
 from lrm.views.release_page import release_page
 from lrm.views.statement_errors import StatementErrors, statement_facts
@@ -49,7 +48,8 @@ def test_nothing_is_stated_of_averages_without_an_expected_size() -> None:
     assert [math.isnan(error.half) for error in errors] == [False, True]
     facts = json.loads(json.dumps(statement_facts(errors), allow_nan=False))
     assert facts[1]["half_width"] is None
-    text = to_text(explanation_document(plan, plan.accuracy(plan.privacy("1")), 0.95, 5), 100)
+    document = plan_document(plan, PlanDetail("errors", 5), plan.accuracy(plan.privacy("1")))
+    text = to_text(document, 100)
     assert "—" in text
     assert "numerator" not in text
 
@@ -59,8 +59,8 @@ def test_with_an_expected_size_the_error_is_that_of_the_answer(epsilon: str) -> 
     plan = _plan(COUNTS, f"-- expected: 5000\n{AVERAGE}")
     (_, error) = _errors(plan, epsilon)
     stated = plan.errors(epsilon=epsilon, expect=5000)
-    assert error.half == pytest.approx(float(stated.numbers["half_width"][-1]), rel=1e-6)
-    assert error.typical == pytest.approx(float(stated.numbers["standard_error"][-1]), rel=1e-6)
+    assert error.half == pytest.approx(float(stated.numbers["half_width"][-1, 0]), rel=1e-6)
+    assert error.typical == pytest.approx(float(stated.numbers["standard_error"][-1, 0]), rel=1e-6)
     released = lrm.release(plan, _rows(20_000), ledger=None, epsilon=epsilon).unclipped
     numbers = released.table().of("mean_spent").numbers
     assert np.all((numbers["high"] - numbers["low"]) / 2 <= 1.3 * error.half)

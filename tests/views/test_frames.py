@@ -94,7 +94,7 @@ def test_the_numbers_of_a_frame_are_those_of_the_long_form():
                 known = frame.positions[:, place] >= 0
                 positions = frame.positions[known, place]
                 for key in ("standard_error", "low", "high"):
-                    expected = long.numbers[key][positions]
+                    expected = long.numbers[key][positions, 0]
                     assert np.array_equal(
                         frame.numbers[key][known, place], expected, equal_nan=True
                     )
@@ -153,6 +153,8 @@ def test_libraries_that_read_arrow_take_a_release_and_its_frames():
     frame = release.frame()
     assert pa.table(frame).column("day").to_pylist()[0] == dt.date(2024, 1, 30)
     assert pl.DataFrame(frame).shape == (4, 5)
+    assert pd.api.interchange.from_dataframe(frame)["n"].tolist() == list(release.answers)
+    assert len(pd.api.interchange.from_dataframe(release)) == 4
     assert pa.table(release).num_rows == pa.table(release["n"]).num_rows == 4
 
 
@@ -161,7 +163,8 @@ def test_pictures_show_themselves():
         "SELECT age, COUNT(*) AS n, AVG(hour) AS mean FROM visits WHERE hour BETWEEN 0 AND 3 "
         "GROUP BY age"
     )
-    assert release["n"].plot()._repr_png_().startswith(b"\x89PNG")
+    for shown in (release, release["n"]):
+        assert shown.plot()._repr_png_().startswith(b"\x89PNG")
     drawing = release.frame("n").plot()
     assert [axes.get_xlabel() for axes in drawing.panels] == ["n", "mean"]
     from matplotlib.figure import Figure
@@ -171,3 +174,44 @@ def test_pictures_show_themselves():
     assert axes.lines
     with pytest.raises(UsageError, match="has 2 answers"):
         release.frame("n").plot(ax=axes)
+
+
+def test_a_table_and_its_long_form_pivot_alike():
+    release = released("SELECT age, urgent, COUNT(*) AS n FROM visits GROUP BY age, urgent")
+    for values in ("answer", "high"):
+        frames = release.frame("n"), release["n"]
+        wide, long = (frame.pivot(values) for frame in frames)  # noqa: PD010 - of one number
+        assert np.array_equal(wide.to_numpy(), long.to_numpy())
+        assert wide.index.tolist() == long.index.tolist()
+    two = released("SELECT hour, COUNT(*) AS n, AVG(age) AS mean FROM visits GROUP BY hour")
+    assert list(two.frame().pivot()) == ["n", "mean"]  # noqa: PD010 - same
+
+
+def test_rows_of_one_query_are_those_that_the_release_returns():
+    release = released(
+        "SELECT age, COUNT(*) AS n FROM visits GROUP BY age; SELECT COUNT(*) AS m FROM visits"
+    )
+    table = release.table()
+    for name in ("n", "m"):
+        assert table.of(name).to_pandas().equals(release[name].to_pandas())
+        assert list(table.of(name).labels()) == list(release[name].labels())
+
+
+def test_rows_are_said_to_be_left_out_by_the_attributes_that_a_statement_uses(tmp_path):
+    domain = lrm.Domain([lrm.Categories("zone", ["a", "b"]), lrm.Integers("fare", 0, 9)], "trips")
+    text = """SELECT zone, COUNT(*) AS n FROM trips GROUP BY zone;
+        SELECT fare, COUNT(*) AS k FROM trips GROUP BY fare; SELECT COUNT(*) AS every FROM trips;
+        SELECT zone, AVG(fare) AS mean FROM trips GROUP BY zone"""
+    release = lrm.release(lrm.plan(text, domain=domain, effort="quick"), [1] * 20, epsilon=1)
+    release.save(tmp_path / "r.lrm")
+    left_out = {
+        name: [c.sentence for c in release.frame(name).caveats if c.kind == "dropped"]
+        for name in lrm.load_release(tmp_path / "r.lrm")
+    }
+    one = "rows without a declared value of {} are in no answer"
+    assert left_out == {
+        "n": [one.format("zone")],
+        "k": [one.format("fare")],
+        "every": [],
+        "mean": [one.format("zone, fare")],
+    }

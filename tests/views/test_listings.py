@@ -1,13 +1,14 @@
 """Listings are whole: every group is there, and where rows are left out, whole rows are."""
 
+from dataclasses import replace
+
 import numpy as np
 from click.testing import CliRunner
 
 import lrm
 from lrm.cli import main
 from lrm.domain import Categories, Domain, Integers
-from lrm.views.answers import statement_tables
-from lrm.views.documents import answers_document
+from lrm.views.release_document import EVERYTHING, listed_tables, release_document, terminal
 
 DOMAIN = Domain(
     [Categories("zone", ["a", "b", "c", "d"]), Integers("day", 1, 60), Integers("hour", 0, 5)], "t"
@@ -22,7 +23,7 @@ def _release(text):
 
 def _shown(text):
     """For each row of the one table: its label, its answer and its standard error."""
-    (table,) = statement_tables(_release(text))
+    (table,) = listed_tables(_release(text), EVERYTHING)
     labels = [column.labels for column in table.frame.columns]
     groups = [tuple(labels[k][code] for k, code in enumerate(codes)) for codes in table.frame.codes]
     return groups, table.numbers["answer"], table.numbers["standard_error"]
@@ -56,8 +57,7 @@ TURNED = "SELECT day, zone, COUNT(*) AS n FROM t GROUP BY zone, day"
 def test_a_listing_cuts_whole_rows_of_a_cross_tab_and_says_how_many():
     for text in (CROSSED, TURNED):
         release = _release(text)
-        document = answers_document(release, 0.95, 8)
-        (table,) = document.blocks
+        (table,) = release_document(release, terminal(8)).parts[0].blocks
         assert [heading.name for heading in table.headings] == ["day", "a", "b", "c", "d"]
         assert [row[0].text for row in table.rows] == [str(day) for day in range(1, 9)]
         assert all(cell.text for row in table.rows for cell in row)
@@ -65,14 +65,14 @@ def test_a_listing_cuts_whole_rows_of_a_cross_tab_and_says_how_many():
 
 
 def test_a_page_cuts_whole_rows_of_a_cross_tab():
-    for table in statement_tables(_release(TURNED), most=30):
+    for table in listed_tables(_release(TURNED), replace(EVERYTHING, each=30)):
         assert (table.count, table.total, table.lines) == (28, 240, 60)
         assert set(table.frame.codes[:, 1].tolist()) == {0, 1, 2, 3}
 
 
 def test_order_and_limit_hold_in_a_listing_of_fewer_rows():
     text = "SELECT day, hour, COUNT(*) AS n FROM t GROUP BY 1, 2 ORDER BY day DESC, hour LIMIT 30"
-    (table,) = answers_document(_release(text), 0.95, 3).blocks
+    (table,) = release_document(_release(text), terminal(3)).parts[0].blocks
     assert [row[0].text for row in table.rows] == ["60", "60", "60"]
     assert [row[1].text for row in table.rows] == ["0", "1", "2"]
     assert table.note.startswith("… the first 3 of 30 rows. ")
@@ -89,7 +89,7 @@ def test_the_command_says_how_many_rows_there_are(tmp_path):
 def test_the_line_of_totals_is_the_last_of_a_cross_tab():
     """Groups that the first label does not have came after it."""
     text = "SELECT least(zone, 'c') AS k, zone, COUNT(*) AS n FROM t GROUP BY CUBE (k, zone)"
-    (table,) = statement_tables(_release(text))
+    (table,) = listed_tables(_release(text), EVERYTHING)
     assert [line[0].text for line in table.table().rows] == ["a", "b", "c", "d", "total"]
 
 

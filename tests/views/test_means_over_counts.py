@@ -7,7 +7,7 @@ import lrm
 from lrm.views.baselines import errors_by_mechanism
 from lrm.views.budgets import preview_lines
 from lrm.views.figures import errors_drawing
-from lrm.views.plan_page import plan_page
+from lrm.views.plan_document import plan_page
 from lrm.views.plans import plan_lines
 from lrm.views.statement_errors import StatementErrors, comparable_rows, kind_lines
 

@@ -5,6 +5,9 @@ import io
 import json
 import math
 import re
+import sys
+from pathlib import Path
+from types import ModuleType
 
 import pyarrow.parquet as pq
 import pytest
@@ -71,11 +74,27 @@ def test_months_and_days_are_written_without_a_time(tmp_path):
 
 
 def test_an_unknown_ending_lists_those_that_are_known(tmp_path):
-    with pytest.raises(UsageError, match=r"ending in \.csv, \.parquet, .* or \.html"):
+    known = f"ending in .csv, .parquet, .* or {[*OUTPUTS][-1]}".replace(".", r"\.", 2)
+    with pytest.raises(UsageError, match=known):
         stored("bins").write(tmp_path / "answers.docx")
     result = show(FOLDER / "bins.lrm", "-o", tmp_path / "answers.docx")
     assert result.exit_code == 2
     assert not list(tmp_path.iterdir())
+
+
+def test_a_format_is_one_file_and_one_entry(tmp_path, monkeypatch):
+    """The one that CONTRIBUTING.md adds."""
+    page = Path(__file__).parents[2] / "CONTRIBUTING.md"
+    section = page.read_text(encoding="utf-8").split("## A new output format")[1]
+    module = ModuleType("tsv_file")
+    exec(re.search(r"```python\n(.*?)```", section, re.DOTALL)[1], module.__dict__)  # noqa: S102 - our page
+    monkeypatch.setitem(sys.modules, "tsv_file", module)
+    monkeypatch.setitem(OUTPUTS, ".tsv", "tsv_file")
+    assert show(FOLDER / "rates.lrm", "-o", tmp_path / "answers.tsv").exit_code == 0
+    lines = (tmp_path / "answers.tsv").read_text(encoding="utf-8").splitlines()
+    (frame, *_) = stored("rates").frames()
+    assert lines[:2] == [frame.title, "\t".join(frame.header)]
+    assert len(lines[2].split("\t")) == len(frame.header)
 
 
 def test_files_are_replaced_with_force_alone(tmp_path):

@@ -12,9 +12,10 @@ from lrm.cli import main
 from lrm.domain import Categories, Dates, Domain, Integers
 from lrm.errors import UsageError
 from lrm.views.answers import statement_table
-from lrm.views.publication import WORDS, parse_page_text, publication, write_publication
+from lrm.views.publication import parse_page_text, publication, write_publication
 from lrm.views.release_page import release_page
 from lrm.views.shapes import statement_blocks
+from lrm.views.words import WORDS
 
 DOMAIN = Domain(
     [
@@ -74,7 +75,7 @@ def page(release, tmp_path_factory):
 
 def words(page):
     text = page.read_text(encoding="utf-8")
-    body = re.sub(r"<(script|style).*?</\\1>", "", text, flags=re.DOTALL)
+    body = re.sub(r"<(script|style).*?</\1>", "", text, flags=re.DOTALL)
     return unescape(" ".join(re.sub(r"<[^>]+>", " ", body).split()))
 
 
@@ -144,6 +145,17 @@ def test_every_fixed_word_can_be_replaced(release):
     document = publication(release, parse_page_text(f"---\n{fields}\n---\n{{{{ n }}}}", "p.md"))
     titles = [part.title for part in document.parts]
     assert titles == ["<about>", "<guarantee>", "<caveats>", "<methods>"]
+
+
+def test_a_translated_page_has_no_word_of_lrm_left(release, tmp_path):
+    fields = "\n".join(f"{key}: ‹{key}›" for key in WORDS)
+    lines = "\n".join(f"{{{{ {name} | caption: ‹c› | note: ‹n› }}}}" for name in release)
+    place = tmp_path / "page.html"
+    write_publication(release, place, parse_page_text(f"---\n{fields}\n---\n{lines}", "p.md"))
+    declared = {"day", "weekday", "age", "visits", "worth", "Tue", "Mon", "Sun", "csv", "page"}
+    months = {"Jan", "Feb", "Mar", "Apr", "May", "Jun"}
+    left = set(re.findall(r"[A-Za-z][A-Za-z-]+", re.sub(r"‹[^›]*›", " ", words(place))))
+    assert left <= declared | months | {"by", "Visits", "month", "All"}
 
 
 def test_the_command_writes_the_page_and_replaces_nothing(release, tmp_path):

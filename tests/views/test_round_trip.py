@@ -15,10 +15,10 @@ import pytest
 import lrm
 from lrm.domain import Categories, Dates, Domain, Integers
 from lrm.errors import WorkloadError
-from lrm.views.answers import statement_tables
 from lrm.views.outputs.csv_files import LONG_FILE, write_folder
 from lrm.views.outputs.export import Export
 from lrm.views.outputs.json_file import frame_facts
+from lrm.views.release_document import EVERYTHING, listed_tables
 from lrm.views.release_page import release_page
 from lrm.views.releases import release_facts
 
@@ -53,7 +53,7 @@ def release():
 
 @pytest.fixture(scope="module")
 def tables(release):
-    return {table.statement.name: table for table in statement_tables(release)}
+    return {table.statement.name: table for table in listed_tables(release, EVERYTHING)}
 
 
 def test_every_number_is_that_of_the_long_table(release, tables):

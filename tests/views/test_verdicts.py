@@ -1,14 +1,22 @@
 """Errors that people can use: a verdict per table, from stated or released sizes."""
 
+import warnings
+from fractions import Fraction
+
 import numpy as np
+import pyarrow as pa
+import pytest
 from click.testing import CliRunner
 
 import lrm
 from lrm.cli import main
-from lrm.domain import Bins, Categories, Domain
-from lrm.views.answers import statement_tables, usable_words
-from lrm.views.plan_page import plan_page
+from lrm.domain import Bins, Categories, Domain, Integers
+from lrm.errors import PrivacyWarning
+from lrm.views.answers import usable_words
+from lrm.views.plan_document import plan_page
 from lrm.views.plans import explanation_facts
+from lrm.views.rehearsal import expected_rows, rehearse
+from lrm.views.release_document import EVERYTHING, listed_tables
 from lrm.views.release_page import release_page
 from lrm.views.statement_errors import (
     StatementErrors,
@@ -59,11 +67,11 @@ def test_a_release_is_judged_by_its_noisy_answers():
     text = "\n".join(line for line in TEXT.splitlines() if not line.startswith("--"))
     plan = lrm.plan(lrm.sql(text, DOMAIN), "noise-on-data")
     release = lrm.release(plan, np.full(4, 1_000_000), epsilon=1)
-    tables = list(statement_tables(release))
+    tables = listed_tables(release, EVERYTHING)
     assert [one.verdict for one in tables] == ["usable", "usable", "usable"]
     assert usable_words(tables) == "3 of 3 tables are within ±10 % in the median"
     small = lrm.release(plan, np.array([0, 0, 0, 0]), epsilon="0.001")
-    assert {one.verdict for one in statement_tables(small)} <= {"rough", "noise"}
+    assert {one.verdict for one in listed_tables(small, EVERYTHING)} <= {"rough", "noise"}
 
 
 MIXED = "SELECT s, COUNT(*) AS n, SUM(x) AS total, AVG(x) AS mean FROM t GROUP BY s"
@@ -104,7 +112,7 @@ def test_the_number_of_usable_tables_grows_with_epsilon():
 def test_verdicts_honour_expected_sizes_and_are_on_no_public_page():
     plan = lrm.plan(lrm.sql(TEXT, DOMAIN), "noise-on-data")
     release = lrm.release(plan, np.full(4, 1000), epsilon="0.1")
-    first, second, _ = statement_tables(release)
+    first, second, _ = listed_tables(release, EVERYTHING)
     assert (first.verdict, second.verdict) == ("usable", "noise")  # of 10,000 and of 20
     assert "<td>noise</td>" not in release_page(release)  # verdicts are for the author
 
@@ -117,3 +125,40 @@ def test_the_bound_is_for_those_who_ask(tmp_path):
     assert "error of a count" in plain
     asked = run_lrm("explain", str(file), "--epsilon", "1", "--bound")
     assert "or more for any Laplace strategy" in asked
+
+
+EVERY_KIND = """
+-- expected: 500
+SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward;
+-- expected: 500
+SELECT ward, AVG(age) AS mean FROM visits GROUP BY ward;
+-- expected: 500
+SELECT ward, SUM(age) AS years, COUNT(*) AS rows FROM visits GROUP BY ward;
+"""
+
+
+@pytest.mark.parametrize(("noise", "amount"), [("laplace", "0.05"), ("gaussian", "0.001")])
+def test_plan_rehearsal_and_release_agree_for_the_same_sizes(noise, amount):
+    """Rows of which each group has the expected 500: one verdict before, without and with data."""
+    domain = Domain([Categories("ward", ["a", "b"]), Integers("age", 0, 9)], "visits")
+    plan = lrm.plan(lrm.sql(EVERY_KIND, domain), noise=noise, effort="quick")
+    rows = pa.table({"ward": ["a", "b"] * 500, "age": np.arange(1000) % 10})
+    for factor in (1, 30, 1000):
+        amounts = {"rho" if noise == "gaussian" else "epsilon": factor * Fraction(amount)}
+        privacy = plan.privacy(**amounts)
+        planned = [one.relative for one in StatementErrors(plan).at(plan.accuracy(privacy))]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyWarning)
+            releases = [
+                rehearse(plan, privacy, expected_rows(plan)),
+                lrm.release(plan, rows, **amounts, ledger=None),
+            ]
+        tables = [listed_tables(each, EVERYTHING) for each in releases]
+        for counts, place in ((0, 0), (2, 2)):  # a table is judged by its counts, where it has some
+            relative = [of_release[counts].relative for of_release in tables]
+            np.testing.assert_allclose(relative, planned[place], rtol=1e-6)
+            assert {each[counts].verdict for each in tables} == {verdict(planned[place])}
+        if factor == 1000:  # the noise of an average depends on the noise of its counts
+            means = [of_release[1].relative for of_release in tables]
+            np.testing.assert_allclose(means[0], means[1], rtol=0.2)
+    assert planned[1] is None  # what `expected` says of counts says nothing of averages

@@ -1,18 +1,20 @@
 """Take the pictures of the workbench that the docs show: ``python tests/workbench/pictures.py``."""
 
 import base64
+import datetime as dt
 import io
 import sys
 import tempfile
 from pathlib import Path
 
+import pandas as pd
 from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from report.browser import browser
-from workbench.browsing import append, editor, planned, rated, text, there, workbench
+from workbench.browsing import append, editor, focus, planned, rated, text, there, workbench
 from workbench.test_in_browser import choose
 
 PLACE = Path(__file__).parent.parent.parent / "docs" / "img"
@@ -32,7 +34,29 @@ def take(tab, name, top="0", width=1280, height=900):
     small.save(PLACE / f"workbench-{name}.png", optimize=True)
 
 
+def take_form(tab, folder):
+    """A domain that was drafted from the columns of a table, partly filled in."""
+    table = pd.DataFrame({"ward": ["a"], "age": [1], "admitted": [dt.date(2024, 1, 1)]})
+    table.to_parquet(folder / "stays.parquet")
+    with workbench(folder) as (address, _):
+        tab.go(address)
+        tab.wait("document.getElementById('use-empty').checkVisibility()")
+        tab.click("#use-empty")
+        tab.wait(there("#domain-form fieldset"))
+        focus(tab, "#draft-table")
+        tab.type("stays.parquet")
+        tab.press("Enter")
+        tab.wait(f"{text('#domain-form')}.includes('is TODO')")
+        focus(tab, '[data-entry="0"][data-field=values]')
+        tab.type("surgery, medicine, children")
+        tab.press("Tab")
+        tab.wait(f"{editor('domain')}.then(x => x.includes('surgery'))")
+        take(tab, "domain", "#domain-part", height=900)
+
+
 def main():  # noqa: PLR0915 - one picture after the other
+    with tempfile.TemporaryDirectory() as place, browser() as tab:
+        take_form(tab, Path(place))
     with tempfile.TemporaryDirectory() as place, browser() as tab:
         folder = Path(place) / "survey"
         folder.mkdir()
@@ -81,6 +105,7 @@ def main():  # noqa: PLR0915 - one picture after the other
             tab.wait(f"{text('#dry-result')}.includes('Released')")
             tab.click("#results-tab")
             question = "SELECT COUNT(*) AS western FROM patients WHERE state IN ('CA', 'WA')"
+            question += " AND hiv = 'positive'"
             tab.evaluate(f"document.getElementById('further-text').value = {question!r}")
             tab.click("#further button")
             tab.wait(there("#further-answers tbody tr"))

@@ -6,6 +6,8 @@ import re
 import threading
 import time
 
+import numpy as np
+
 from lrm.workbench import releasing
 from lrm.workbench.commands import run
 from workbench.browsing import (
@@ -90,8 +92,23 @@ def test_the_whole_way(page, tmp_path):  # noqa: PLR0915 - one long way
         set_text(tab, "#amount", "0.1")
         tab.wait(f"document.querySelectorAll('#key dd')[1].firstChild.textContent === {at_tenth!r}")
 
-        # budget, dry run, release: a double click spends once
+        # a rehearsal spends nothing, and needs no budget
         tab.click("#release-tab")
+        tab.click("#rehearse")
+        tab.wait(f"{text('#rehearsal')}.includes('REHEARSAL')")
+        assert tab.evaluate(there("#rehearsal table"))
+        assert "rehearse plans/pure-" in tab.evaluate(text("#rehearsal-command"))
+        check_accessible(tab, "rehearsal")
+        assert not (tmp_path / "budget.sqlite").exists()
+        tab.click("#rehearsal-close")
+
+        # budget, dry run, release: a double click spends once
+        tab.click("#dry-run button")
+        tab.wait(there("#to-budget"))
+        tab.click("#to-budget")
+        assert tab.evaluate("document.activeElement.id") == "limit"
+        assert all("dry-run" in line for line in tab.console)  # the one that was refused
+        tab.console.clear()
         tab.click("#create-budget button")
         tab.wait(there("#budgets dl"))
         reload(tab)
@@ -127,17 +144,28 @@ def test_the_whole_way(page, tmp_path):  # noqa: PLR0915 - one long way
         # the report is in the page, and further questions cost nothing
         tab.wait(f"{text('#report')}.includes('What is not guaranteed')")
         assert tab.evaluate("document.querySelectorAll('iframe').length") == 0
-        question = "SELECT COUNT(*) AS western FROM patients WHERE state IN ('CA', 'WA')"
+        where = "WHERE state IN ('CA', 'WA') AND hiv = 'negative'"  # as the statement of the table
+        question = f"SELECT COUNT(*) AS western FROM patients {where}"
         set_text(tab, "#further-text", question)
         tab.click("#further button")
         tab.wait(there("#further-answers tbody tr"))
         check_accessible(tab, "released")
+        tab.click("#consistent")
+        tab.wait(f"{text('#report')}.includes('Post-processing')")
+        check_accessible(tab, "answers that add up")
+        tab.click("#consistent")
+        tab.wait(f"!{text('#report')}.includes('Post-processing')")
         downloads = {"behavior": "allow", "downloadPath": str(tmp_path / "downloads")}
         tab.call("Page.setDownloadBehavior", **downloads)
         tab.click("#downloads button:nth-child(2)")
         wait_saved(tmp_path / "downloads" / "answers.csv", "")
-        saved = (tmp_path / "downloads" / "answers.csv").read_bytes()
-        assert saved == (tmp_path / "answers.csv").read_bytes()
+        saved, written = (
+            [line.split(",") for line in (folder / "answers.csv").read_text().splitlines()]
+            for folder in (tmp_path / "downloads", tmp_path)
+        )
+        assert [line[:-5] for line in saved] == [line[:-5] for line in written]
+        ends = [[list(map(float, line[-5:])) for line in lines[1:]] for lines in (saved, written)]
+        np.testing.assert_allclose(*ends, rtol=1e-12)  # of intervals, whatever was asked before
         shown = tab.evaluate(text("#further-answers tbody"))
         assert tab.console == []
         origin = address.partition("#")[0]

@@ -2,12 +2,18 @@
 
 import contextlib
 import http.client
+import io
 import json
 import socket
 
 import pytest
 
+from lrm.errors import PlanWarning
 from lrm.ledger import Ledger
+from lrm.planning.plan import concerns
+from lrm.workbench import planning
+from lrm.workbench.folder import Text
+from lrm.workbench.jobs import Planner
 from lrm.workbench.server import MOST_ENTERING
 from workbench.served import lrm, serving, write_example
 
@@ -62,6 +68,28 @@ def test_who_is_not_let_in_yet_may_send_a_token_and_no_more(client):
     length = {"Content-Length": str(MOST_ENTERING + 1)}
     status, _, data = client.send("/api/enter", body=b"x" * 10, **length)
     assert status == 413, data
+
+
+def test_what_a_plan_is_warned_about_is_shown_once(inside, folder, monkeypatch, capsys):
+    """Files do not hold even splits: the process that plans says what it has found."""
+    monkeypatch.setattr(concerns, "NOTABLE", 0.0)
+    text = "SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex; SELECT COUNT(*) AS k FROM visits"
+    step = {"noise": "pure", "effort": "quick", "file": "w.lrm", "before": None}
+    job = {
+        "domain": vars(Text("domain.yaml", (folder / "domain.yaml").read_text())),
+        "batch": vars(Text("w.sql", text)),
+        "steps": [{**step, "equal": False, "meet": None}],
+    }
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(job) + "\n"))
+    monkeypatch.setattr("os.nice", lambda step: step)
+    with pytest.warns(PlanWarning):
+        planning.main()
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    (warnings,) = (facts["warnings"] for facts in told if "plan" in facts)
+    assert [warning.split("'")[1] for warning in warnings] == ["n", "k"]
+    monkeypatch.setattr(Planner, "warnings_of", lambda _, plan: [*warnings, *warnings])
+    _, found = inside.ask("errors", **FIELDS["errors"])
+    assert found["warnings"] == warnings
 
 
 LONG = int("1" + "0" * 400)

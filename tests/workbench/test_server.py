@@ -342,6 +342,14 @@ def test_further_questions_and_files(client, folder, released):
     assert [one["name"] for one in said["answers"]] == ["n", "share"]
     assert all(f": {one['name']}</th>" in found["html"] for one in said["answers"])
     assert "What is not guaranteed" in client.must("results", release=released)["html"]
+    consistent = client.must("results", release=released, consistent=True)
+    assert consistent["command"] == f"lrm report {released} --post-process consistent"
+    assert "Post-processing" in consistent["html"]
+    assert "Post-processing" not in client.must("results", release=released)["html"]
+    address = client.must("download", file=released, consistent=True, **{"as": "csv"})["address"]
+    data = client.send(address, method="GET")[2]
+    lrm("show", released, "--post-process", "consistent", "--csv", "added-up.csv")
+    assert data == (folder / "added-up.csv").read_bytes()
     status, refused = client.ask(
         "query", release=released, sql="SELECT COUNT(*) FROM visits WHERE age < 7"
     )
@@ -506,7 +514,12 @@ def test_it_ends_without_a_word_while_a_page_is_open(tmp_path, number):
     write_example(tmp_path)
     command = [sys.executable, "-m", "lrm", "workbench", str(tmp_path), "--no-browser", "--json"]
     process = subprocess.Popen(
-        [*command, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*command, "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A suite that runs in the background ignores SIGINT, and so would its processes.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     address = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")["address"]
     port, token = re.search(r":(\d+)/#token=(.*)", address).groups()

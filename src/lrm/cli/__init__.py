@@ -11,7 +11,10 @@ from lrm.cli.group import LazyGroup
 __all__ = ["main"]
 
 COMMANDS = {
-    "domain": ("lrm.cli.domain:domain", "Draft and check the file of a table's public facts."),
+    "domain": (
+        "lrm.cli.domain:domain",
+        "Draft and complete the file of a table's public facts.",
+    ),
     "plan": ("lrm.cli.plan:plan", "Choose a strategy for a workload, without data."),
     "compare": ("lrm.cli.compare:compare", "Compare all mechanisms on one workload."),
     "explain": (
@@ -23,6 +26,10 @@ COMMANDS = {
         "Make the page of a release on synthetic rows, before data is read.",
     ),
     "release": ("lrm.cli.release:release", "Answer a plan's queries on a private table."),
+    "publish": (
+        "lrm.cli.publish:publish",
+        "Publish one edition of a report: plan, release, page and files.",
+    ),
     "query": ("lrm.cli.query:query", "Ask a release further questions, at no cost."),
     "show": ("lrm.cli.show:show", "Show a plan or a release."),
     "synthesize": (
@@ -31,7 +38,7 @@ COMMANDS = {
     ),
     "report": (
         "lrm.cli.report:report",
-        "Make one HTML page of a plan, a comparison or a release.",
+        "Make one HTML page of a plan, comparison, release or series.",
     ),
     "budget": ("lrm.cli.budget:budget", "Give tables a privacy budget and see what was spent."),
     "workbench": (
@@ -66,5 +73,7 @@ def main() -> None:
           --ledger budget.sqlite -o answers.lrm
       lrm query answers.lrm "SELECT COUNT(*) FROM visits WHERE age >= 65"
 
-    Exit codes: 0 done, 1 failed, 2 usage error, 130 interrupted.
+    Exit codes: 0 done, 1 failed, nothing was charged, 2 usage error, 3 failed
+    after a budget was charged, 4 failed and nobody can say if it was charged,
+    130 interrupted.
     """

@@ -7,6 +7,7 @@ import click
 
 from lrm.cli.options import NEIGHBOURS, choice_option, json_option, whole_option
 from lrm.cli.terminal import echo, print_document, print_json
+from lrm.privacy.periods import PERIODS
 
 if TYPE_CHECKING:
     from lrm.ledger import Budget
@@ -60,12 +61,24 @@ def budget() -> None:
     "--person", metavar="COLUMN", help="Instead of --domain: the column that identifies the person."
 )
 @whole_option("--max-rows", "Instead of --domain: upper bound on the rows of one person (1).")
+@choice_option(
+    "--per",
+    " ".join(PERIODS),
+    "Instead of --domain: an account for each period, for a person's rows in one of them.",
+)
+@click.option(
+    "--delta-limit",
+    metavar="AMOUNT",
+    help="Of a budget in rho: the most delta for lrm domain discover, such as 1e-6 (none).",
+)
 @choice_option("--neighbours", NEIGHBOURS, "One unit added or removed (default), or replaced.")
 @_shared
 def create(table: str, limit: str, accounting: str, ledger: str, **choices: Any) -> None:
     r"""Give TABLE its budget, once: neither the limit nor whom it protects ever changes.
 
     By default it protects one row, added or removed. Creates the ledger if there is none.
+    With --per month, or a domain with editions, each month has an account of its own with
+    this limit: a person who is in k months may lose k times the limit.
 
     There are two kinds of accounting, and a table keeps its own. In epsilon, releases of
     pure plans add up: 0.1 and 0.2 cost 0.3. In rho (zero-concentrated DP), a Gaussian
@@ -80,16 +93,25 @@ def create(table: str, limit: str, accounting: str, ledger: str, **choices: Any)
       lrm budget create people --limit 1 --person pid --max-rows 3 \
           --ledger budget.sqlite
       lrm budget create visits --limit 0.5 --accounting rho --ledger budget.sqlite
+      lrm budget create shop --limit 0.5 --accounting rho --delta-limit 1e-6 \
+          --ledger budget.sqlite
+      lrm budget create shop --limit 1 --per month --domain shop.yaml \
+          --ledger budget.sqlite
     """
     from lrm.ledger import Ledger
     from lrm.privacy.amounts import spell_amount
     from lrm.views.budgets import budget_facts
 
-    made = Ledger.open(ledger).create(table, limit, accounting, unit=_unit(choices))
+    delta = choices["delta_limit"]
+    made = Ledger.open(ledger).create(
+        table, limit, accounting, unit=_unit(choices), delta_limit=delta
+    )
     if choices["as_json"]:
         print_json(budget_facts(made))
     else:
         limit = f"{spell_amount(made.limit, 'down')} {made.accounting.value}"
+        if made.delta is not None:
+            limit += f", and {spell_amount(made.delta.limit, 'down')} delta"
         echo(f"table '{made.table}' may spend {limit}\n{_protected(made)}")
 
 
@@ -99,16 +121,18 @@ def _unit(choices: dict[str, Any]) -> "PrivacyUnit":
     from lrm.privacy.unit import PrivacyUnit
 
     person, rows, neighbours = choices["person"], choices["max_rows"], choices["neighbours"]
+    period = choices["per"]
     if choices["domain"] is not None:
-        if person or rows or neighbours:
+        unit = read_domain(choices["domain"]).unit
+        if person or rows or neighbours or (period and period != unit.period):
             raise click.UsageError(
-                "the domain declares whom the budget protects; leave out --person, --max-rows "
-                "and --neighbours"
+                "the domain declares whom the budget protects; leave out --person, --max-rows, "
+                "--neighbours and --per"
             )
-        return read_domain(choices["domain"]).unit
+        return unit
     if person is not None and rows is None:
         raise click.UsageError("--person needs --max-rows: how many rows may one person have?")
-    return PrivacyUnit(person, rows or 1, neighbours or "add-remove")
+    return PrivacyUnit(person, rows or 1, neighbours or "add-remove", period=period)
 
 
 @budget.command(short_help="What is left of each budget.")

@@ -11,13 +11,14 @@ from lrm.cli.options import (
     choice_option,
     chosen_mechanisms,
     domain_option,
+    edition_option,
+    force_option,
     json_option,
     plot_option,
     read_amounts,
     seed_option,
     time_limit_option,
 )
-from lrm.cli.progress import ProgressLine
 from lrm.cli.terminal import echo, print_document, print_json
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("workload")
 @domain_option
+@edition_option
 @choice_option(
     "--noise",
     "pure laplace gaussian both",
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 @choice_option("--effort", EFFORTS, "How long best searches.", default="normal")
 @time_limit_option("Seconds per mechanism, which then ends with the best so far.")
 @plot_option
+@force_option
 @json_option
 def compare(workload: str, noise: str, plot: str | None, **choices: Any) -> None:
     r"""Plan WORKLOAD (see `lrm plan`) with every mechanism.
@@ -75,8 +78,8 @@ def compare(workload: str, noise: str, plot: str | None, **choices: Any) -> None
     both = noise == "both"
     stated = _stated(noise, choices)
     check_apart({"--plot": plot}, {"WORKLOAD": workload, "--domain": choices["domain"]})
-    check_output(plot, kinds=KINDS)
-    batch = read_questions(workload, choices["domain"])
+    check_output(plot, force=choices["force"], kinds=KINDS)
+    batch = read_questions(workload, choices["domain"], choices["edition"])
     contest = Contest(batch, time_limit=choices["time_limit"])
     rows = choices["mechanisms"] or contest.rows("pure" if noise == "pure" else "laplace")
     results = [_entered(contest, each, rows, choices["seed"], choices["effort"]) for each in stated]
@@ -100,7 +103,7 @@ def compare(workload: str, noise: str, plot: str | None, **choices: Any) -> None
 def _stated(noise: str, choices: dict[str, Any]) -> "dict[Noise, Privacy]":
     """The noises to compare with, each with the guarantee at which its errors are stated."""
     from lrm.planning.accuracy import privacy_of
-    from lrm.privacy.budget import unit_privacy
+    from lrm.privacy.norms import unit_privacy
 
     amounts = read_amounts(choices)
     if noise == "both":
@@ -118,6 +121,7 @@ def _entered(
     contest: "Contest", noise: "Noise", rows: tuple[str, ...], seed: int, effort: "Effort"
 ) -> "Comparison":
     from lrm.planning.plan.comparison import Comparison
+    from lrm.views.progress import ProgressLine
 
     outcomes = []
     domain = contest.problem.workload.domain
@@ -125,6 +129,8 @@ def _entered(
     for name in rows:
         with ProgressLine(name, noise, factor) as on_step:
             outcomes.append(
-                contest.enter(name, noise=noise, seed=seed, on_step=on_step, effort=effort)
+                contest.enter(
+                    name, norm=contest.norm(noise), seed=seed, on_step=on_step, effort=effort
+                )
             )
     return Comparison(tuple(outcomes))

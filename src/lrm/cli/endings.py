@@ -1,6 +1,7 @@
 """What a command says on standard error: one line for a failure or a warning; exit codes."""
 
 import errno
+import json
 import os
 import signal
 import sys
@@ -13,17 +14,26 @@ from typing import Any
 import click
 
 from lrm.errors import (
+    Charge,
     LrmError,
     PlanWarning,
     PrivacyWarning,
+    ReleaseWarning,
     SqlWarning,
+    TableWarning,
     UsageError,
     WorkloadWarning,
     note_charge,
 )
 
-PRIVATE_COMMANDS = frozenset({"release", "domain", "budget"})
+PRIVATE_COMMANDS = frozenset({"release", "publish", "domain", "budget"})
 """Commands that open tables or databases: do not show the message of an unexpected exception."""
+
+CODES: dict[Charge, int] = {"none": 1, "made": 3, "unknown": 4}
+"""Exit codes of a failure, by whether a budget was charged before it."""
+
+MESSAGES = "LRM_MESSAGES"
+"""With the value ``json`` in the environment, warnings on standard error are objects of JSON."""
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -38,9 +48,15 @@ def end(reason: BaseException, arguments: Sequence[str]) -> int:
     if received or isinstance(reason, (click.Abort, KeyboardInterrupt)):
         # Nothing is imported here: what was interrupted may be the import of the same module.
         paid = _paid(reason) or _paid(reason.__cause__)
+        code = 128 + (received or signal.SIGINT)  # as shells have it
+        sentence = f"interrupted; no half-written file was left behind{paid}"
         with suppress(OSError):  # the terminal that was closed
-            click.echo(f"lrm: interrupted; no half-written file was left behind{paid}", err=True)
-        return 128 + (received or signal.SIGINT)  # as shells have it
+            click.echo(f"lrm: {sentence}", err=True)
+            if "--json" in arguments:
+                charge = getattr(reason, "charge", getattr(reason.__cause__, "charge", "none"))
+                text = f'"exit_code": {code}, "charge": "{charge}"'
+                click.echo(f'{{"error": {{"message": "interrupted", {text}}}}}')
+        return code
     if isinstance(reason, BrokenPipeError):  # the reader has seen enough
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - until exit
         return 1
@@ -57,9 +73,29 @@ def end(reason: BaseException, arguments: Sequence[str]) -> int:
         shown = redacted(_frames(reason, private=private), secrets)
         click.echo(visible(shown, lines=True), err=True, nl=False)
     sentences, code = _outcome(reason, debug=debug)
-    for sentence in sentences:
-        click.echo(visible(f"lrm: {redacted(sentence, secrets)}"), err=True)
+    shown_sentences = [redacted(sentence, secrets) for sentence in sentences]
+    for sentence in shown_sentences:
+        click.echo(visible(f"lrm: {sentence}"), err=True)
+    if "--json" in arguments:
+        from lrm.cli.terminal import print_json
+
+        print_json({"error": _error_facts(reason, shown_sentences, code)})
     return code
+
+
+def _error_facts(reason: BaseException, sentences: list[str], code: int) -> dict[str, Any]:
+    """An error as plain values, for programs that read standard output."""
+    places = [
+        {"line": each.line, "column": each.column, "field": each.field}
+        for each in (reason.each if isinstance(reason, LrmError) else ())
+    ]
+    return {
+        "message": "\n".join(sentences),
+        "kind": type(reason).__name__,
+        "exit_code": code,
+        "charge": getattr(reason, "charge", "none"),
+        "places": [place for place in places if any(place.values())],
+    }
 
 
 @contextmanager
@@ -67,13 +103,18 @@ def one_line_warnings() -> Iterator[None]:
     """Print a warning as one line on standard error, without a place in the code."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PlanWarning)  # what a plan prints says so
+        warnings.simplefilter("ignore", ReleaseWarning)  # and what a release prints
         default = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-            if issubclass(category, (PrivacyWarning, SqlWarning, WorkloadWarning)):
+            if issubclass(category, (PrivacyWarning, SqlWarning, TableWarning, WorkloadWarning)):
                 from lrm.files.spelling import visible
 
-                click.echo(visible(f"lrm: warning: {message}"), err=True)
+                sentence = visible(str(message))
+                if os.environ.get(MESSAGES) == "json":
+                    click.echo(json.dumps({"warning": sentence}), err=True)
+                else:
+                    click.echo(f"lrm: warning: {sentence}", err=True)
             else:
                 default(message, category, *place, **more)
 
@@ -101,7 +142,8 @@ def paying(ledger: str | None, places: Sequence[str | None]) -> Iterator[None]:
             reason.add_note(sentence)
         elif _is_interrupted(reason) and ledger is not None and not _paid(reason):
             history = "`lrm budget history` shows it"
-            note_charge(reason, f"the budget of this release may be charged; {history}")
+            sentence = f"the budget of this release may be charged; {history}"
+            note_charge(reason, sentence, "unknown")
         raise
 
 
@@ -147,13 +189,15 @@ def _outcome(reason: BaseException, *, debug: bool) -> tuple[list[str], int]:
         reason = LrmError("not enough memory; try a smaller workload or another mechanism")
     if isinstance(reason, OSError) and reason.errno == errno.ENAMETOOLONG:
         reason = UsageError("the name of a file is too long; give the name of a file that exists")
+    failed = CODES[getattr(reason, "charge", "none")]
     if isinstance(reason, LrmError):
         *earlier, last = reason.sentences
-        return [*earlier, last + _paid(reason)], 2 if isinstance(reason, UsageError) else 1
+        usage = isinstance(reason, UsageError) and failed == CODES["none"]
+        return [*earlier, last + _paid(reason)], 2 if usage else failed
     where = traceback.extract_tb(reason.__traceback__)[-1]
     what = f"an error in lrm itself ({type(reason).__name__} in {where.name})"
     more = "" if debug else "; run again with LRM_DEBUG=1 to see where"
-    return [f"{what}{more}; please report it{_paid(reason)}"], 1
+    return [f"{what}{more}; please report it{_paid(reason)}"], failed
 
 
 def _paid(reason: BaseException | None) -> str:

@@ -8,6 +8,7 @@ from lrm.cli.inputs import check_apart, check_output
 from lrm.cli.options import (
     amount_options,
     confidence_option,
+    force_option,
     json_option,
     limit_option,
     plot_option,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 @confidence_option
 @limit_option("Number of queries to list, largest error first (10; all with --json).")
 @plot_option
+@force_option
 @json_option
 def explain(plan: str, **choices: Any) -> None:
     r"""Show how accurate the answers of PLAN will be, before any data is read.
@@ -71,15 +73,15 @@ def explain(plan: str, **choices: Any) -> None:
     """
     from lrm.planning.plan.file import load_plan
     from lrm.views.choices import met_facts
-    from lrm.views.documents import explanation_document
     from lrm.views.figures import KINDS, errors_drawing
+    from lrm.views.plan_document import PlanDetail, plan_document
     from lrm.views.plans import explanation_facts
 
     plot, limit, confidence = choices["plot"], choices["limit"], choices["confidence"]
     expect = choices["expect"]
     _check_asked(choices)
     check_apart({"--plot": plot}, {"PLAN": plan})
-    check_output(plot, kinds=KINDS)
+    check_output(plot, force=choices["force"], kinds=KINDS)
     with waiting("reading the plan"):
         loaded = load_plan(plan)
     met = loaded.meets(confidence) if choices["meet"] else None
@@ -93,15 +95,9 @@ def explain(plan: str, **choices: Any) -> None:
         print_json({"plan": plan, **facts, **({} if met is None else {"meets": met_facts(met)})})
         return
     with waiting("errors"):
-        document = explanation_document(
-            loaded,
-            expected,
-            confidence,
-            10 if limit is None else limit,
-            expect=expect,
-            bound=choices["bound"],
-            met=met,
-        )
+        listed = 10 if limit is None else limit
+        detail = PlanDetail("errors", listed, choices["bound"], expect)
+        document = plan_document(loaded, detail, expected, confidence, met=met)
     print_document(document)
     if plot is not None:
         echo(f"drawn in {plot}")

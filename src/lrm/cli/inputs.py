@@ -1,7 +1,9 @@
 """What commands read (files, families, or ``-`` for standard input), and where they write."""
 
+import glob
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,13 +38,18 @@ def read_standard_input() -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def read_questions(source: str, domain: str | None) -> "Workload":
-    """Read a batch of queries.
+def read_questions(source: str, domain: str | None, edition: str | None = None) -> "Workload":
+    """Read a batch of queries, over the domain of an edition where one is given.
 
     With a matrix or a family, the domain says what the cells are, so that a table can be counted.
     """
     check_read_once(source, domain)
-    return read_queries(source, None if domain is None else read_declared(domain))
+    declared = None if domain is None else read_declared(domain)
+    if edition is not None:
+        if declared is None:
+            raise UsageError("--edition is about a domain; give it with --domain")
+        declared = declared.at(edition)
+    return read_queries(source, declared)
 
 
 def read_queries(source: str, domain: "Declared | None") -> "Workload":
@@ -87,3 +94,26 @@ def check_apart(outputs: dict[str, str | None], inputs: dict[str, str | None]) -
         other = seen.setdefault(os.path.realpath(path), what)
         if other != what:
             raise UsageError(f"{what} and {other} name the same file, {path}; give each its own")
+
+
+def check_tables(outputs: dict[str, str | None], tables: Iterable[str]) -> None:
+    """Refuse an output that would replace a file of a table, hold one, or be among them."""
+    for table in tables:
+        for place in map(Path, map(os.path.realpath, _files_of(table))):
+            for what, path in outputs.items():
+                if path is None:
+                    continue
+                written = Path(os.path.realpath(path))
+                if written == place or place in written.parents or written in place.parents:
+                    raise UsageError(
+                        f"{what} and --table {table} name the same file, or one is in the other's "
+                        f"folder: {path}; give each its own"
+                    )
+
+
+def _files_of(table: str) -> list[str]:
+    """The files or folders of ``[NAME=]TABLE``; none of what is no file."""
+    place = table.partition("::")[0]
+    name, _, named = place.partition("=")
+    places = [place, named] if name.isidentifier() and named else [place]
+    return [found for each in places for found in glob.glob(each, recursive=True)]  # noqa: PTH207

@@ -64,9 +64,17 @@ domain_option = click.option(
     "--domain", metavar="FILE", help="Domain file whose attributes the queries are about."
 )
 
-plot_option = click.option(
-    "--plot", metavar="FILE", help="Also draw a plot into FILE (.svg or .png), which is replaced."
+edition_option = click.option(
+    "--edition",
+    metavar="PERIOD",
+    help="Of a report with editions: the one to read, such as 2025-03, or 2025-01..2025-03.",
 )
+
+plot_option = click.option(
+    "--plot", metavar="FILE", help="Also draw a plot into FILE (.svg or .png)."
+)
+
+force_option = click.option("--force", is_flag=True, help="Replace files that exist.")
 
 
 def limit_option(text: str, default: int | None = None) -> Callable[[Command], Command]:

@@ -10,12 +10,12 @@ from lrm.cli.options import (
     choice_option,
     confidence_option,
     domain_option,
+    edition_option,
     json_option,
     seed_option,
     time_limit_option,
     whole_option,
 )
-from lrm.cli.progress import ProgressLine
 from lrm.cli.terminal import echo, print_document, print_json
 from lrm.planning.strategies import MECHANISMS
 
@@ -23,6 +23,7 @@ from lrm.planning.strategies import MECHANISMS
 @click.command()
 @click.argument("workload")
 @domain_option
+@edition_option
 @click.option(
     "--noise",
     type=click.Choice(["pure", "laplace", "gaussian", "auto"]),
@@ -93,13 +94,14 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
     from lrm.planning.plan.comparison import choose_noise
     from lrm.planning.plan.planner import plan as make_plan
     from lrm.views.choices import met_facts, noise_blocks, noise_facts
-    from lrm.views.documents import plan_document
+    from lrm.views.plan_document import PlanDetail, plan_document
     from lrm.views.plans import plan_facts
+    from lrm.views.progress import ProgressLine
 
     confidence, meet = choices["confidence"], choices["meet"]
     check_apart({"--output": output}, {"WORKLOAD": workload, "--domain": choices["domain"]})
     check_output(output, force=choices["force"])
-    batch = read_questions(workload, choices["domain"])
+    batch = read_questions(workload, choices["domain"], choices["edition"])
     factor = 1 if batch.domain is None else batch.domain.unit.factor
     noise, auto = choices["noise"], choices["noise"] == "auto"
     if auto != (choices["epsilon"] is not None and choices["delta"] is not None):
@@ -133,7 +135,7 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
         print_json({**plan_facts(made), **more, "file": output})
         return
     more_blocks = [] if choice is None else noise_blocks(choice, confidence)
-    print_document(plan_document(made, met, more_blocks))
+    print_document(plan_document(made, PlanDetail("facts"), met=met, more=more_blocks))
     if output is None:
         echo("not saved; add -o plan.lrm to keep it")
     else:

@@ -5,7 +5,13 @@ from typing import Any
 import click
 
 from lrm.cli.inputs import check_apart, check_output, read_queries
-from lrm.cli.options import check_confidence, confidence_option, json_option, limit_option
+from lrm.cli.options import (
+    check_confidence,
+    confidence_option,
+    force_option,
+    json_option,
+    limit_option,
+)
 from lrm.cli.terminal import echo, print_document, print_json
 
 
@@ -16,6 +22,7 @@ from lrm.cli.terminal import echo, print_document, print_json
     "--file", metavar="FILE", help="Take the questions from a .sql or .yaml file, or - for stdin."
 )
 @click.option("--csv", metavar="OUT", help="Also write answers and intervals as CSV.")
+@force_option
 @confidence_option
 @limit_option("Number of answers to print (20).", default=20)
 @json_option
@@ -33,16 +40,17 @@ def query(release: str, sql: str | None, file: str | None, **choices: Any) -> No
     """
     from lrm.releases import domain_of
     from lrm.releases.file import load_release
-    from lrm.views.documents import answers_document, facts_document
+    from lrm.views.documents import facts_document
     from lrm.views.outputs import write_export
     from lrm.views.outputs.export import Export
+    from lrm.views.release_document import release_document, terminal
     from lrm.views.releases import summary_facts
 
     if (sql is None) == (file is None):
         raise click.UsageError("give the questions as SQL or in a --file")
     confidence, csv = choices["confidence"], choices["csv"]
     check_apart({"--csv": csv}, {"RELEASE": release, "--file": file})
-    check_output(csv)
+    check_output(csv, force=choices["force"])
     check_confidence(confidence)
     loaded_release = load_release(release)
     domain = domain_of(loaded_release.plan)
@@ -55,6 +63,7 @@ def query(release: str, sql: str | None, file: str | None, **choices: Any) -> No
         facts["provenance"]["plan_digest"] = loaded_release.plan.digest
         print_json({**facts, "file": release, "csv": csv})
         return
-    print_document(answers_document(answered, confidence, choices["limit"]))
+    detail = terminal(choices["limit"], facts=False)
+    print_document(release_document(answered, detail, confidence))
     echo("from the measurements of the release, at no further cost:")
     print_document(facts_document(list(answered.stated.items())))

@@ -38,7 +38,7 @@ def rehearse(plan: str, output: str | None, **choices: Any) -> None:
       lrm rehearse plan.lrm --epsilon 0.1 --rows 20000
     """
     from lrm.planning.plan.file import load_plan
-    from lrm.privacy.budget import unit_privacy
+    from lrm.privacy.norms import unit_privacy
     from lrm.views.rehearsal import expected_rows
     from lrm.views.rehearsal import rehearse as make_rehearsal
     from lrm.views.release_page import answers_beside, write_release_page

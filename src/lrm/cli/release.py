@@ -1,17 +1,20 @@
 """``lrm release``: answer a plan's queries on a private table, charged to a ledger."""
 
+import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lrm.cli.endings import paying
-from lrm.cli.inputs import check_apart, check_output
+from lrm.cli.inputs import check_apart, check_output, check_tables
 from lrm.cli.options import (
     NEIGHBOURS,
     amount_options,
     check_confidence,
     choice_option,
     confidence_option,
+    edition_option,
     json_option,
     limit_option,
     read_amounts,
@@ -19,7 +22,7 @@ from lrm.cli.options import (
 )
 from lrm.cli.progress import waiting
 from lrm.cli.terminal import echo, print_document, print_json
-from lrm.errors import FileFormatError
+from lrm.errors import AlreadyCharged, FileFormatError, LrmError
 
 if TYPE_CHECKING:
     from lrm.planning.plan import Plan
@@ -33,8 +36,9 @@ if TYPE_CHECKING:
     "tables",
     metavar="TABLE",
     multiple=True,
-    help="A .csv or .parquet file, FILE.duckdb::TABLE, postgresql://…?table=NAME or spark:TABLE; "
-    "of a people with several tables NAME=TABLE, once for each.",
+    help="A .csv or .parquet file, a folder of Parquet files, FILE.duckdb::TABLE, "
+    "postgresql://…?table=NAME or spark:TABLE; "
+    "of a people with several tables NAME=TABLE, once for each, or one database that has all.",
 )
 @click.option(
     "--counts",
@@ -54,6 +58,12 @@ if TYPE_CHECKING:
 @click.option(
     "--budget", metavar="NAME", help="Budget to charge; by default that of the domain's table."
 )
+@click.option(
+    "--key",
+    metavar="TEXT",
+    help="Name of a job that may be repeated: it is charged once, whatever happens.",
+)
+@edition_option
 @click.option("--no-ledger", is_flag=True, help="Confirm that nothing records what is spent.")
 @click.option("--dry-run", is_flag=True, help="Show cost and errors; spend nothing, read no row.")
 @choice_option(
@@ -76,6 +86,10 @@ def release(plan: str, **choices: Any) -> None:
     releases at 0.1 guarantee 0.2 together. Without a ledger nothing records that sum, so
     --no-ledger must be given explicitly.
 
+    With --key a job can be repeated after any failure: the same key is never charged
+    again. If the answers were saved, that is a success. If not, they are lost, since
+    a second draw of noise would be a second release for one charge.
+
     \b
     Example:
       lrm release plan.lrm --table visits.parquet --epsilon 0.1 \
@@ -92,37 +106,86 @@ def release(plan: str, **choices: Any) -> None:
 
     _check_choices(choices)
     _check_places(plan, choices)
+    repeated = choices["key"] is not None and os.path.exists(choices["output"] or "")  # noqa: PTH110
     amounts = read_amounts(choices)
     check_confidence(choices["confidence"])
     with waiting("reading the plan"):
         loaded = load_plan(plan)
     arguments = {
         "plan": loaded,
-        "data": _data(loaded, choices["tables"]) or CountsFile(choices["counts"]),
+        "data": tables_of(loaded, choices["tables"]) or CountsFile(choices["counts"]),
         **amounts,
-        **{name: choices[name] for name in ("ledger", "budget", "neighbours", "max_rows")},
+        **{name: choices[name] for name in _PASSED_ON},
     }
     if choices["dry_run"]:
         with waiting("checking the table"):
             preview_result = preview(**arguments)
         _print_preview(preview_result, choices)
         return
+    if repeated and _is_saved(arguments, choices):
+        return
     with paying(choices["ledger"], (choices["output"], choices["csv"])):
         with waiting("counting, and adding noise"):
-            answered = make_release(**arguments)
+            try:
+                answered = make_release(**arguments, progress=False)
+            except AlreadyCharged as reason:
+                raise _lost(reason, choices) from None
         with waiting("saving answers"):
             _save(answered, choices)
         _show(answered, choices)
         del answered, arguments, loaded  # which takes milliseconds, and Ctrl-C may come in these
 
 
-def _data(plan: "Plan", tables: tuple[str, ...]) -> str | dict[str, str] | None:
+_PASSED_ON = ("ledger", "budget", "neighbours", "max_rows", "key", "edition")
+"""Options that are passed on as they are."""
+
+
+def _is_saved(arguments: dict[str, Any], choices: dict[str, Any]) -> bool:
+    """Whether an earlier run of the same job has charged and saved the release; says so."""
+    from lrm.releases import preview
+    from lrm.releases.file import load_release
+
+    output = choices["output"]
+    try:
+        preview(**arguments)
+    except AlreadyCharged as reason:
+        with suppress(LrmError):
+            saved = load_release(output)
+            if saved.ledger_head == reason.head:
+                if choices["csv"] is not None and not os.path.exists(choices["csv"]):  # noqa: PTH110
+                    _write_csv(saved, choices)
+                if choices["as_json"]:
+                    print_json({"file": output, "ledger_head": reason.head, "repeated": True})
+                else:
+                    echo(f"{output} holds the release of this key; nothing was charged")
+                return True
+        raise _lost(reason, choices) from None
+    check_output(output, force=choices["force"])
+    return False
+
+
+def _lost(reason: AlreadyCharged, choices: dict[str, Any]) -> AlreadyCharged:
+    """The error of a key whose answers are not where they should be."""
+    sentence = (
+        f"{reason}, and its answers are not in {choices['output']}; the noise of a charge is drawn "
+        "once: look for the file, or release under another key, which charges again"
+    )
+    lost = AlreadyCharged(sentence, reason.head)
+    lost.charge = "made"
+    return lost
+
+
+def tables_of(plan: "Plan", tables: tuple[str, ...]) -> str | dict[str, str] | None:
     """The table of a plan; the tables of a people by their names."""
     domain = plan.workload.domain
     if domain is None or domain.level is None:
         if len(tables) > 1:
             raise click.UsageError("the plan reads one table; give --table once")
         return tables[0] if tables else None
+    from lrm.releases.sources import is_database_of_people
+
+    if len(tables) == 1 and is_database_of_people(plan, tables[0]):
+        return tables[0]
     pairs = [table.partition("=") for table in tables]
     names = ", ".join(table.name for table in domain.level.tables)
     if not all(name and source for name, _, source in pairs):
@@ -146,6 +209,8 @@ def _check_choices(choices: dict[str, Any]) -> None:
         )
     if unpaid and choices["budget"] is not None:
         raise click.UsageError("--budget names a budget of a ledger; add --ledger")
+    if unpaid and choices["key"] is not None:
+        raise click.UsageError("--key names a charge in a ledger; add --ledger")
     if choices["output"] is None and not choices["dry_run"]:
         raise click.UsageError("give the file for the release with -o")
 
@@ -154,30 +219,38 @@ def _check_places(plan: str, choices: dict[str, Any]) -> None:
     """Refuse places that cannot be written, or that hold an input."""
     outputs = {"--output": choices["output"], "--csv": choices["csv"]}
     inputs = {"PLAN": plan, "--counts": choices["counts"], "--ledger": choices["ledger"]}
-    for table in choices["tables"]:
-        inputs[f"--table {table}"] = table.partition("::")[0]
     check_apart(outputs, inputs)
+    check_tables(outputs, choices["tables"])
     for place in outputs.values():
-        check_output(place, force=choices["force"] or choices["dry_run"])
+        force = choices["force"] or choices["dry_run"] or choices["key"] is not None
+        check_output(place, force=force)
 
 
 def _save(answered: "Release", choices: dict[str, Any]) -> None:
-    """Write the files; a release that cannot be saved where it should is saved elsewhere."""
+    """Write the files."""
+    save_release(answered, choices["output"])
+    if choices["csv"] is not None:
+        _write_csv(answered, choices)
+
+
+def save_release(answered: "Release", output: str) -> None:
+    """Write the file; a release that cannot be saved where it should is saved elsewhere."""
     import tempfile
     from pathlib import Path
 
-    from lrm.views.outputs import write_export
-    from lrm.views.outputs.export import Export
-
-    output = choices["output"]
     try:
         answered.save(output)
     except FileFormatError as reason:
         rescued = Path(tempfile.mkdtemp(prefix="lrm-")) / Path(output).name
         answered.save(rescued)
         raise FileFormatError(f"{reason}; the release was saved to {rescued} instead") from None
-    if choices["csv"] is not None:
-        write_export(Export(answered, None, choices["confidence"]), choices["csv"], ".csv")
+
+
+def _write_csv(answered: "Release", choices: dict[str, Any]) -> None:
+    from lrm.views.outputs import write_export
+    from lrm.views.outputs.export import Export
+
+    write_export(Export(answered, None, choices["confidence"]), choices["csv"], ".csv")
 
 
 def _show(answered: "Release", choices: dict[str, Any]) -> None:
@@ -193,7 +266,7 @@ def _show(answered: "Release", choices: dict[str, Any]) -> None:
 
 
 def _print_release(answered: "Release", choices: dict[str, Any]) -> None:
-    from lrm.views.documents import release_document
+    from lrm.views.release_document import release_document, terminal
     from lrm.views.releases import summary_facts
 
     output, csv, confidence = choices["output"], choices["csv"], choices["confidence"]
@@ -203,7 +276,7 @@ def _print_release(answered: "Release", choices: dict[str, Any]) -> None:
         print_json({**facts, "file": output, "csv": csv})
         return
     with waiting("answers"):
-        document = release_document(answered, confidence, choices["limit"])
+        document = release_document(answered, terminal(choices["limit"]), confidence)
     print_document(document)
     for warning in answered.warnings:
         echo(f"warning: {warning}")

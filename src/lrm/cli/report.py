@@ -1,4 +1,4 @@
-"""``lrm report``: one HTML page of a plan, a comparison or a release."""
+"""``lrm report``: one HTML page of a plan, a comparison, a release or a series of them."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from lrm.cli.options import (
 )
 from lrm.cli.progress import waiting
 from lrm.cli.terminal import echo, print_json
-from lrm.errors import FileFormatError
+from lrm.errors import FileFormatError, UsageError
 
 if TYPE_CHECKING:
     from lrm.releases import Release
@@ -40,23 +40,36 @@ post_process_option = click.option(
 )
 
 
-def processed_answers(release: "Release", steps: tuple[str, ...] | None) -> "Processed | None":
+known_option = click.option(
+    "--known",
+    metavar="FILE",
+    help="Tables that were published exactly elsewhere (YAML): consistent answers have them.",
+)
+
+
+def processed_answers(release: "Release", choices: dict[str, Any]) -> "Processed | None":
     """Apply the steps that were asked for, if any were."""
+    from lrm.releases.known import read_known
     from lrm.releases.postprocess import process
 
+    steps = choices["post_process"]
     if steps is None:
+        if choices["known"] is not None:
+            raise click.UsageError("--known is for --post-process consistent; give both")
         return None
+    known = () if choices["known"] is None else read_known(choices["known"])
     with waiting("processing the answers"):
-        return process(release, steps)
+        return process(release, steps, known=known)
 
 
 @click.command()
-@click.argument("file")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option(
     "-o",
     "--output",
     metavar="PAGE",
-    help="File for the page; by default FILE with the ending .html.",
+    help="File for the page; by default FILE with the ending .html. Of several FILEs also .md, "
+    ".xlsx, .json, or a folder of CSV files.",
 )
 @click.option(
     "--text",
@@ -69,9 +82,15 @@ def processed_answers(release: "Release", steps: tuple[str, ...] | None) -> "Pro
 @confidence_option
 @limit_option("Number of answers to list (2,000), or of queries of a plan (100).")
 @post_process_option
+@known_option
 @json_option
-def report(file: str, output: str | None, **choices: Any) -> None:
-    r"""Make one HTML page of FILE: a plan, a release, or what compare --json printed.
+def report(files: tuple[str, ...], output: str | None, **choices: Any) -> None:
+    r"""Make one HTML page of a plan, comparison, release or series.
+
+    FILE is a plan, a release, or what compare --json printed; several FILEs are a series: the
+    releases of one report, one per edition, in any order. Their page has the lines of each
+    statement over the editions, and how the answers changed since the edition before and since
+    the year before.
 
     The page needs no network. It shows what was asked, what it cost, the error of every query
     compared with simpler mechanisms, the answers with their intervals, and what is guaranteed and
@@ -91,7 +110,12 @@ def report(file: str, output: str | None, **choices: Any) -> None:
       lrm report plan.lrm --epsilon 0.1 -o plan.html
       lrm compare prefix:64 --json > comparison.json
       lrm report comparison.json
+      lrm report editions/*.lrm -o series.html
     """
+    if len(files) > 1:
+        _write_series(files, output, choices)
+        return
+    (file,) = files
     place = output or str(Path(file).with_suffix(".html"))
     check_apart({"--output": place}, {"FILE": file, "--text": choices["text"]})
     check_output(place, force=choices["force"], kinds=(".html", ".htm"))
@@ -104,6 +128,44 @@ def report(file: str, output: str | None, **choices: Any) -> None:
     echo(f"a page of this {kind} is in {place}; it opens in any browser, offline")
     if beside is not None:
         echo(f"all answers are in {beside}, which belongs to the page")
+
+
+def _write_series(files: tuple[str, ...], place: str | None, choices: dict[str, Any]) -> None:
+    """Write the page, or the tables, of the releases of one report."""
+    from lrm.releases.file import load_release
+    from lrm.releases.series import Series, is_of_several
+    from lrm.views.outputs import is_folder
+    from lrm.views.outputs.series_files import check_series_ending, write_series_files
+
+    if place is None:
+        raise click.UsageError("name the page of several releases: --output series.html")
+    for name in ("text", "post_process", "known", "limit"):
+        if choices[name] is not None:
+            option = name.replace("_", "-")
+            raise click.UsageError(f"--{option} is for the page of one file, not of several")
+    _refuse_amounts(choices, "release")
+    check_apart({"--output": place}, {f"FILE {file}": file for file in files})
+    if not is_folder(place):
+        check_series_ending(place)
+        check_output(place, force=choices["force"])
+    try:
+        series, left = Series(files), []
+    except UsageError:
+        left = [file for file in files if is_of_several(load_release(file))]
+        kept = [file for file in files if file not in left]
+        if not left or not kept:
+            raise
+        series = Series(kept)
+    with waiting("comparing the editions"):
+        write_series_files(series, place, choices["confidence"])
+    if choices["as_json"]:
+        facts = {"kind": "series", "files": list(files), "editions": list(series.names)}
+        print_json({**facts, "left_out": left, "page": place})
+        return
+    if left:
+        echo(f"left out, since a series has single editions: {', '.join(left)}")
+    span = f"{series.names[0]} to {series.names[-1]}"
+    echo(f"the series of {len(series)} editions, {span}, is in {place}")
 
 
 def _write(file: str, place: str, choices: dict[str, Any]) -> tuple[str, str | None]:
@@ -142,7 +204,8 @@ def _refuse_amounts(choices: dict[str, Any], kind: str) -> None:
 
 def _write_release(file: str, place: str, choices: dict[str, Any]) -> str | None:
     from lrm.releases.file import load_release
-    from lrm.views.release_page import LISTED, answers_beside, write_release_page
+    from lrm.views.release_document import LISTED
+    from lrm.views.release_page import answers_beside, write_release_page
 
     _refuse_amounts(choices, "release")
     loaded = load_release(file)
@@ -152,7 +215,7 @@ def _write_release(file: str, place: str, choices: dict[str, Any]) -> str | None
     beside = answers_beside(loaded, place, limit)
     check_apart({"the file of all answers": beside}, {"FILE": file})
     check_output(beside, force=choices["force"])
-    processed = processed_answers(loaded, choices["post_process"])
+    processed = processed_answers(loaded, choices)
     write_release_page(loaded, place, choices["confidence"], limit, processed=processed)
     return beside
 
@@ -164,13 +227,13 @@ def _write_publication(loaded: "Release", file: str, place: str, choices: dict[s
     beside = numbers_beside(loaded, place)
     check_apart({"the file of all numbers": beside}, {"FILE": file, "--text": choices["text"]})
     check_output(beside, force=choices["force"])
-    processed = processed_answers(loaded, choices["post_process"])
+    processed = processed_answers(loaded, choices)
     return write_publication(loaded, place, text, choices["confidence"], processed=processed)
 
 
 def _write_plan(file: str, place: str, choices: dict[str, Any]) -> None:
     from lrm.planning.plan.file import load_plan
-    from lrm.privacy.budget import unit_privacy
+    from lrm.privacy.norms import unit_privacy
     from lrm.views import notebook
 
     loaded = load_plan(file)

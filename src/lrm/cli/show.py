@@ -6,10 +6,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrm.cli.inputs import check_apart, check_output
-from lrm.cli.options import confidence_option, json_option, limit_option, plot_option
-from lrm.cli.report import post_process_option, processed_answers
+from lrm.cli.options import (
+    choice_option,
+    confidence_option,
+    force_option,
+    json_option,
+    limit_option,
+    plot_option,
+)
+from lrm.cli.report import known_option, post_process_option, processed_answers
 from lrm.cli.terminal import echo, print_document, print_json
 from lrm.errors import FileFormatError
+from lrm.files.csv_cells import THOUSANDS, NumberStyle
 
 if TYPE_CHECKING:
     from lrm.releases import Release
@@ -40,8 +48,16 @@ ALIASES = {"--csv": ".csv", "--xlsx": ".xlsx", "--export": ".json"}
 @click.option("--csv", metavar="OUT", help="The same as --output OUT, for a .csv file or a folder.")
 @click.option("--xlsx", metavar="OUT", help="The same as --output OUT, for an .xlsx file.")
 @click.option("--export", metavar="OUT", help="The same as --output OUT, for a .json file.")
-@click.option("--force", is_flag=True, help="Replace files that exist.")
+@choice_option("--decimal", "point comma", "Of the numbers of CSV files.", default="point")
+@choice_option(
+    "--thousands",
+    " ".join(THOUSANDS),
+    "What separates thousands in CSV files.",
+    default="none",
+)
+@force_option
 @post_process_option
+@known_option
 @plot_option
 @json_option
 def show(file: str, statement: str | None, **choices: Any) -> None:
@@ -49,8 +65,9 @@ def show(file: str, statement: str | None, **choices: Any) -> None:
 
     STATEMENT shows one table of a release: the name of a statement or of one of its answers, its
     title, or its number; with --json its columns and rows, nothing rounded. --plot draws the
-    answers of a release with their intervals. --post-process shows processed answers beside the
-    released ones, in the files that are written too; intervals are those of the released ones.
+    answers of a release, or those of STATEMENT, with their intervals. With --output or --plot the
+    names of the files are shown alone. --post-process shows processed answers next to the released
+    ones, in the files that are written too; intervals are those of the released ones.
 
     \b
     Example:
@@ -67,9 +84,9 @@ def show(file: str, statement: str | None, **choices: Any) -> None:
     from lrm.files.archive import archive_format
     from lrm.planning.plan.file import load_plan
     from lrm.releases.file import load_release
-    from lrm.views.documents import plan_document
     from lrm.views.figures import KINDS
     from lrm.views.outputs import check_ending, is_folder
+    from lrm.views.plan_document import PlanDetail, plan_document
     from lrm.views.plans import plan_facts
 
     targets = _targets(choices)
@@ -98,7 +115,7 @@ def show(file: str, statement: str | None, **choices: Any) -> None:
     if choices["as_json"]:
         print_json({"kind": "plan", **plan_facts(plan)})
     else:
-        print_document(plan_document(plan))
+        print_document(plan_document(plan, PlanDetail("facts")))
 
 
 def _targets(choices: dict[str, Any]) -> dict[str, str]:
@@ -111,14 +128,16 @@ def _targets(choices: dict[str, Any]) -> dict[str, str]:
 def _show_release(
     release: "Release", statement: str | None, targets: dict[str, str], choices: dict[str, Any]
 ) -> None:
-    from lrm.views.documents import answers_document, release_document
     from lrm.views.outputs.export import Export
     from lrm.views.outputs.json_file import frame_facts
+    from lrm.views.release_document import release_document, terminal
     from lrm.views.releases import summary_facts
 
     confidence, limit = choices["confidence"], choices["limit"]
-    processed = processed_answers(release, choices["post_process"])
-    export = Export(release, statement, confidence, processed)
+    processed = processed_answers(release, choices)
+    decimal = "," if choices["decimal"] == "comma" else "."
+    style = NumberStyle(decimal, THOUSANDS[choices["thousands"]])
+    export = Export(release, statement, confidence, processed, style)
     written = _write_files(export, targets, choices)
     if choices["as_json"] and statement is None:
         facts = summary_facts(release, confidence, processed=processed)
@@ -128,19 +147,20 @@ def _show_release(
         frame = release.frame(statement, confidence, processed=processed)
         print_json({"kind": "release", **frame_facts(frame)})
         return
-    if statement is None:
-        most = 20 if limit is None else limit
-        print_document(release_document(release, confidence, most, processed))
-    else:
-        most = ALL_ROWS if limit is None else limit
-        print_document(answers_document(release, confidence, most, statement, processed))
     if written:
         echo(f"written: {', '.join(written)}")
+        return
+    usual = 20 if statement is None else ALL_ROWS
+    detail = terminal(usual if limit is None else limit, facts=statement is None)
+    document = release_document(
+        release, detail, confidence, processed=processed, statement=statement
+    )
+    print_document(document)
 
 
 def _write_files(export: "Export", targets: dict[str, str], choices: dict[str, Any]) -> list[str]:
     """Write the files that were asked for; return their names."""
-    from lrm.views.figures import answers_drawing
+    from lrm.views.figures import answers_drawing, frame_drawing
     from lrm.views.outputs import is_folder, write_export
     from lrm.views.outputs.csv_files import folder_files
 
@@ -150,6 +170,9 @@ def _write_files(export: "Export", targets: dict[str, str], choices: dict[str, A
                 check_output(str(file), force=choices["force"])
     for option, path in targets.items():
         write_export(export, path, ALIASES.get(option))
-    if choices["plot"] is not None:
+    if choices["plot"] is not None and export.statement is None:
         answers_drawing(export.release, choices["confidence"]).save(choices["plot"])
+    elif choices["plot"] is not None:
+        (frame,) = export.frames()
+        frame_drawing(frame).save(choices["plot"])
     return [*targets.values(), *([choices["plot"]] if choices["plot"] else [])]

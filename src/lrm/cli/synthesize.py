@@ -7,6 +7,7 @@ import click
 from lrm.cli.inputs import check_apart, check_output
 from lrm.cli.options import json_option, whole_option
 from lrm.cli.progress import waiting
+from lrm.cli.report import known_option
 from lrm.cli.terminal import echo, print_json
 
 
@@ -21,6 +22,7 @@ from lrm.cli.terminal import echo, print_json
 )
 @whole_option("--rows", "Number of rows; by default about as many as the table has.", least=1)
 @whole_option("--seed", "Seed of the random choices; a new one by default.", least=0)
+@known_option
 @click.option("--report", metavar="PAGE", help="Also write a page on how near the rows are.")
 @click.option("--force", is_flag=True, help="Replace files that exist.")
 @json_option
@@ -39,13 +41,15 @@ def synthesize(file: str, output: str, **choices: Any) -> None:
       lrm synthesize answers.lrm -o rows.parquet --report rows.html
     """
     from lrm.releases.file import load_release
+    from lrm.releases.known import read_known
 
     check_apart({"--output": output, "--report": choices["report"]}, {"FILE": file})
     check_output(output, force=choices["force"], kinds=(".parquet", ".csv"))
     check_output(choices["report"], force=choices["force"], kinds=(".html", ".htm"))
     release = load_release(file)
+    known = () if choices["known"] is None else read_known(choices["known"])
     with waiting("making rows"):
-        rows = release.synthesize(choices["rows"], choices["seed"])
+        rows = release.synthesize(choices["rows"], choices["seed"], known=known, progress=False)
         rows.write(output)
         if choices["report"] is not None:
             rows.report(choices["report"])

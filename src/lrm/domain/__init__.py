@@ -4,6 +4,7 @@ from lrm.domain.attributes import Attribute, Categories, Rule
 from lrm.domain.bins import Bins
 from lrm.domain.core import Domain
 from lrm.domain.csv_form import CsvForm
+from lrm.domain.editions import Editions
 from lrm.domain.lookups import Lookup
 from lrm.domain.numbers import Numbers
 from lrm.domain.ordered import Dates, Integers, Period, SteppedAttribute
@@ -16,6 +17,7 @@ __all__ = [
     "CsvForm",
     "Dates",
     "Domain",
+    "Editions",
     "Integers",
     "Lookup",
     "Numbers",

@@ -10,21 +10,25 @@ from typing import Any, NoReturn
 from lrm.domain.attributes import Attribute, Categories
 from lrm.domain.bins import Bins
 from lrm.domain.csv_form import CsvForm
+from lrm.domain.discovery import Discovery
+from lrm.domain.editions import Editions
 from lrm.domain.lookups import Lookup, lookup_rows
 from lrm.domain.numbers import Numbers
 from lrm.domain.ordered import Dates, Integers
 from lrm.errors import DomainError
 from lrm.files.yaml_nodes import Node, read_text
 
-_KINDS: dict[str, tuple[set[str], set[str]]] = {
-    "categories": ({"values"}, {"spellings"}),
+KINDS: dict[str, tuple[set[str], set[str]]] = {
+    "categories": ({"values"}, {"spellings", "discovered"}),
     "integers": ({"low", "high"}, {"width", "nan"}),
     "bins": ({"edges"}, {"nan", "representatives"}),
-    "numbers": ({"knots"}, {"nan"}),
-    "dates": ({"start", "end", "by"}, set()),
+    "numbers": ({"knots"}, {"nan", "bins"}),
+    "dates": ({"start", "by"}, {"end", "time"}),
 }
+"""The fields of each kind of attribute: those that it must have, and those that it may have."""
+
 _COMMON = {"name", "kind", "null", "outside"}
-_OPTIONAL = {"dropped"}
+_OPTIONAL = {"dropped", "column"}
 _CLASSES: dict[str, Callable[..., Attribute]] = {
     attribute.kind: attribute for attribute in (Categories, Integers, Bins, Numbers, Dates)
 }
@@ -34,13 +38,35 @@ def _spellings(node: Node) -> dict[str, list[str]]:
     return {value: [item.text() for item in texts.items()] for value, texts in node.pairs()}
 
 
+def _discovered(node: Node) -> list[Discovery]:
+    """How values of an attribute were discovered."""
+    needed = {"count", "rho", "delta", "most", "least", "scale", "length"}
+    readers: dict[str, Callable[[Node], Any]] = {
+        **dict.fromkeys(("count", "most", "least", "length"), Node.integer),
+        **dict.fromkeys(("rho", "delta"), Node.written),
+        **dict.fromkeys(("pattern", "edition", "head"), Node.text),
+        "scale": Node.number,
+    }
+    records = []
+    for item in node.items():
+        entries = item.fields(needed, {"pattern", "edition", "head"})
+        try:
+            records.append(Discovery(**{k: readers[k](entry) for k, entry in entries.items()}))
+        except DomainError as error:
+            if str(error).startswith(node.source):
+                raise
+            item.fail(str(error))
+    return records
+
+
 _READERS: dict[str, Callable[[Node], Any]] = {
     "values": Node.scalars,
     "spellings": _spellings,
-    **dict.fromkeys(("edges", "representatives", "knots"), Node.numbers),
+    "discovered": _discovered,
+    **dict.fromkeys(("edges", "representatives", "knots", "bins"), Node.numbers),
     **dict.fromkeys(("low", "high", "width"), Node.integer),
-    **dict.fromkeys(("start", "end", "by"), Node.text),
-    **dict.fromkeys(("null", "nan", "outside"), Node.scalar),
+    **dict.fromkeys(("start", "end", "by", "column"), Node.text),
+    **dict.fromkeys(("null", "nan", "outside", "time"), Node.scalar),
 }
 """How the fields of attributes are read."""
 
@@ -86,12 +112,15 @@ def read_csv(node: Node) -> CsvForm:
         blame(entries, node, str(error).removeprefix("csv: "))
 
 
-def read_attributes(node: Node) -> list[Attribute]:
-    """All attributes; the errors of all of them are reported together."""
+def read_attributes(node: Node, editions: Editions | None = None) -> list[Attribute]:
+    """All attributes; the errors of all of them are reported together.
+
+    Where a report has ``editions``, dates may start with the edition.
+    """
     attributes, errors = [], []
     for item in node.items():
         try:
-            attributes.append(read_attribute(item.at("")))
+            attributes.append(read_attribute(item.at(""), editions=editions))
         except DomainError as error:
             errors.append(error)
     if errors:
@@ -100,12 +129,18 @@ def read_attributes(node: Node) -> list[Attribute]:
 
 
 ATTRIBUTE_FIELDS = (_COMMON | _OPTIONAL).union(
-    *(required | optional for required, optional in _KINDS.values())
+    *(required | optional for required, optional in KINDS.values())
 )
 """All fields that attributes of some kind have."""
 
 
-def read_attribute(node: Node, ignored: Collection[str] = (), *, rules: bool = True) -> Attribute:
+def read_attribute(
+    node: Node,
+    ignored: Collection[str] = (),
+    *,
+    rules: bool = True,
+    editions: Editions | None = None,
+) -> Attribute:
     """Read one attribute.
 
     Fields that are ``ignored`` say other things. Without ``rules`` null and outside need not be
@@ -116,11 +151,11 @@ def read_attribute(node: Node, ignored: Collection[str] = (), *, rules: bool = T
     name = entries["name"].text()
     node = node.at(f"attribute {name!r}")
     kind = node.fields({"name", "kind"}, anything)["kind"]
-    if kind.text() not in _KINDS:
+    if kind.text() not in KINDS:
         hint = "; write a yes/no column as categories with values: [true, false]"
         hint = hint if kind.text().startswith("bool") else ""
-        kind.fail(f"expected {', '.join(_KINDS)}, not {kind.text()!r}{hint}")
-    required, optional = _KINDS[kind.text()]
+        kind.fail(f"expected {', '.join(KINDS)}, not {kind.text()!r}{hint}")
+    required, optional = KINDS[kind.text()]
     missing = [rule for rule in ("null", "outside") if not node.has(rule)]
     if missing and rules:
         outside = "clip" if kind.text() == "numbers" else "drop"
@@ -132,7 +167,10 @@ def read_attribute(node: Node, ignored: Collection[str] = (), *, rules: bool = T
     needed = required | (_COMMON if rules else {"name", "kind"})
     entries = node.fields(needed, optional | _COMMON | _OPTIONAL | set(ignored))
     try:
-        facts = {key: _READERS[key](entry) for key, entry in entries.items() if key in _READERS}
+        known = [key for key in entries if key in _READERS and key not in ignored]
+        facts = {key: _READERS[key](entries[key]) for key in known}
+        if kind.text() == "dates":
+            facts |= _ends_of_edition(entries, node, editions)
         attribute = _CLASSES[kind.text()](name, **facts)
         if "dropped" not in entries:
             return attribute
@@ -143,6 +181,23 @@ def read_attribute(node: Node, ignored: Collection[str] = (), *, rules: bool = T
         if str(error).startswith(node.source):
             raise
         blame(entries, node, str(error).removeprefix(f"attribute {name!r}: "))
+
+
+def _ends_of_edition(
+    entries: dict[str, Node], node: Node, editions: Editions | None
+) -> dict[str, Any]:
+    """Start and end of dates that start with the edition; of others, nothing."""
+    if entries["start"].text() != "edition":
+        if "end" not in entries:
+            node.fail("field 'end' is missing")
+        return {}
+    if editions is None:
+        entries["start"].fail(
+            "the domain has no editions; declare them: editions: {by: month, date: COLUMN}"
+        )
+    if "end" in entries:
+        entries["end"].fail("dates that start with the edition end with it; leave end out")
+    return {"start": editions.first, "end": editions.last, "relative": True}
 
 
 def blame(entries: dict[str, Node], node: Node, sentence: str) -> NoReturn:
@@ -161,6 +216,9 @@ def attribute_facts(attribute: Attribute) -> dict[str, object]:
         if item.name not in {"name", "null", "nan", "outside", "rest"}
         and getattr(attribute, item.name) is not None
     }
+    if own_facts.pop("relative", False) is True:
+        own_facts["start"] = "edition"
+        del own_facts["end"]
     rule_facts = {rule: getattr(attribute, rule) for rule in rules}
     if attribute.rest:
         rule_facts["dropped"] = "cell"
@@ -168,6 +226,8 @@ def attribute_facts(attribute: Attribute) -> dict[str, object]:
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, tuple) and value and isinstance(value[0], Discovery):
+        return [entry.facts for entry in value]
     if isinstance(value, tuple) and value and isinstance(value[0], tuple):  # spellings
         return {name: list(other_texts) for name, other_texts in value}
     if isinstance(value, tuple):

@@ -21,7 +21,9 @@ the default) or ``"cell"`` (the value has a cell of its own):
 
 The default is to drop because it is the only rule under which every query over
 declared values has an answer, and because a row that is dropped can never be counted
-by surprise.
+by surprise. A third rule, ``"never"``, says that it is public knowledge that there are no
+such values: tables of a batch then add up to its totals, and need no cell for dropped rows.
+A row that has one all the same is in no count of the batch.
 
 Regular cells come first, in the declared order, then ``(other)`` or ``(below)``,
 ``(above)``, ``(invalid)``, then ``(nan)``, then ``(null)``.
@@ -44,15 +46,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 
+from lrm.domain.discovery import Discovery
 from lrm.errors import DomainError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-Rule = Literal["drop", "cell"]
-"""What happens to a value that is not declared: its row is dropped, or it has a cell."""
+Rule = Literal["drop", "cell", "never"]
+"""What happens to a value that is not declared: its row is dropped, it has a cell, or it is public
+that there are none (a row that has one all the same is in no count)."""
 
-OutsideRule = Literal["drop", "cell", "clip"]
+OutsideRule = Literal["drop", "cell", "never", "clip"]
 """The same for values outside; a number by knots may also be clipped to the declared range."""
 
 LARGEST_INTEGER = 2**62
@@ -74,6 +78,8 @@ class Attribute(ABC):
     null: Rule = field(default="drop", kw_only=True)
     nan: Rule = field(default="drop", kw_only=True)
     outside: OutsideRule = field(default="drop", kw_only=True)
+    # The column of the table, where it has another name: a column may have several attributes.
+    column: str | None = field(default=None, kw_only=True)
     # Whether values that a rule drops have a last cell, which is counted and never displayed: how a
     # plan counts, and no part of the declaration.
     rest: bool = field(default=False, init=False, repr=False, compare=False)
@@ -86,6 +92,8 @@ class Attribute(ABC):
     def _check_common(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise DomainError(f"an attribute's name must be non-empty text, not {self.name!r}")
+        if self.column is not None and not (isinstance(self.column, str) and self.column.strip()):
+            raise self._error(f"column must be the name of a column, not {self.column!r}")
         rules = {"null": get_args(Rule), "nan": get_args(Rule), "outside": self.outside_rules}
         for rule, allowed in rules.items():
             if getattr(self, rule) not in allowed:
@@ -93,7 +101,7 @@ class Attribute(ABC):
                     f"{rule} must be {' or '.join(allowed)}, not {getattr(self, rule)!r}"
                 )
         if self.nan == "cell" and not self.numeric:
-            raise self._error(f"nan must be drop: {self.kind} cannot be NaN")
+            raise self._error(f"nan must be drop or never: {self.kind} cannot be NaN")
         if self.regular > MAX_CELLS:
             raise self._error(
                 f"has {self.regular:,} cells, but at most {MAX_CELLS:,} are allowed; "
@@ -102,6 +110,11 @@ class Attribute(ABC):
 
     def _error(self, sentence: str) -> DomainError:
         return DomainError(f"attribute {self.name!r}: {sentence}")
+
+    @property
+    def source(self) -> str:
+        """The column of the table that its values are read from."""
+        return self.name if self.column is None else self.column
 
     @property
     @abstractmethod
@@ -232,6 +245,8 @@ class Categories(Attribute):
         Queries and answers know the declared values alone.
     null, outside
         Rules for NULL and for every value that is not declared (cell ``(other)``).
+    discovered
+        How the last of the values were discovered in a private table, if they were.
 
     Examples
     --------
@@ -247,11 +262,12 @@ class Categories(Attribute):
 
     values: tuple[str, ...] | tuple[int, ...] | tuple[bool, ...]
     spellings: tuple[tuple[str, tuple[str, ...]], ...] | None = None
+    discovered: tuple[Discovery, ...] | None = field(default=None, kw_only=True)
 
     kind: ClassVar[str] = "categories"
     outside_labels: ClassVar[tuple[str, ...]] = ("(other)",)
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the facts of one attribute
         self,
         name: str,
         values: Iterable[str] | Iterable[int] | Iterable[bool],
@@ -259,13 +275,18 @@ class Categories(Attribute):
         *,
         null: Rule = "drop",
         outside: Rule = "drop",
+        column: str | None = None,
+        discovered: Iterable[Discovery] | None = None,
     ) -> None:
         if isinstance(values, str):
             raise DomainError(f"attribute {name!r}: values must be a list, not a single text")
-        super().__init__(name, null=null, outside=outside)
+        super().__init__(name, null=null, outside=outside, column=column)
         object.__setattr__(self, "values", tuple(values))
+        object.__setattr__(self, "discovered", tuple(discovered) if discovered else None)
         self._check_values()
         self._check_common()
+        if sum(entry.count for entry in self.discovered or ()) > len(self.values):
+            raise self._error("has fewer values than were discovered")
         if spellings:
             for value, other_texts in spellings.items():
                 if isinstance(other_texts, str):

@@ -58,8 +58,9 @@ class Bins(NumericAttribute):
         null: Rule = "drop",
         nan: Rule = "drop",
         outside: Rule = "drop",
+        column: str | None = None,
     ) -> None:
-        super().__init__(name, null=null, nan=nan, outside=outside)
+        super().__init__(name, null=null, nan=nan, outside=outside, column=column)
         edge_values = tuple(edges)
         for edge in edge_values:
             if as_number(edge) is None:

@@ -13,9 +13,9 @@ import math
 import unicodedata
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,18 +23,21 @@ from lrm.domain import persons
 from lrm.domain.attributes import Attribute
 from lrm.domain.csv_form import CsvForm
 from lrm.domain.draft import columns_of, draft
+from lrm.domain.editions import Editions
 from lrm.domain.lookups import Lookup
 from lrm.domain.numbers import RECORD_BITS, Numbers, pieces_of
+from lrm.domain.ordered import Dates
 from lrm.errors import DomainError
 from lrm.files.spelling import how_many
-from lrm.privacy.unit import PrivacyUnit
+from lrm.privacy.periods import example_of
+from lrm.privacy.unit import GroupLimit, PrivacyUnit
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from numpy.typing import NDArray
 
-    from lrm.domain.people import Level
+    from lrm.domain.people import Level, Levels
 
 MOST_ATTRIBUTES = 500
 """Attributes of a table: the number of its cells then has fewer than 4,300 digits."""
@@ -63,7 +66,14 @@ class Domain:
     lookups
         Public tables that give further columns to values of attributes.
     level
-        Where the rows follow from several tables of a people: how (`lrm.domain.people`).
+        Where the rows follow from several tables of a people: how (`lrm.domain.people`); of several
+        levels, all rows of these.
+    editions
+        Where a report is published period after period: the period, the column that dates the
+        rows, and the edition that is read. The privacy unit is then about one period.
+    impossible
+        SQL conditions that no row can satisfy, such as ``sex = 'm' AND pregnant``, known from
+        elsewhere: consistent answers and synthetic rows have no such rows. Answers do not use them.
 
     Examples
     --------
@@ -84,7 +94,9 @@ class Domain:
     unit: PrivacyUnit = field(default_factory=PrivacyUnit)
     csv: CsvForm | None = None
     lookups: tuple[Lookup, ...] = ()
-    level: Level | None = None
+    level: Level | Levels | None = None
+    editions: Editions | None = None
+    impossible: tuple[str, ...] = ()
 
     def __init__(  # noqa: PLR0913, PLR0917 - the sections of a domain file
         self,
@@ -93,15 +105,75 @@ class Domain:
         unit: PrivacyUnit | None = None,
         csv: CsvForm | None = None,
         lookups: Iterable[Lookup] = (),
-        level: Level | None = None,
+        level: Level | Levels | None = None,
+        editions: Editions | None = None,
+        impossible: Iterable[str] = (),
     ) -> None:
         object.__setattr__(self, "level", level)
-        object.__setattr__(self, "attributes", tuple(attributes))
+        object.__setattr__(self, "editions", editions)
+        forms = (getattr(attribute, "forms", (attribute,)) for attribute in attributes)
+        object.__setattr__(self, "attributes", tuple(form for some in forms for form in some))
         object.__setattr__(self, "table", table)
         object.__setattr__(self, "unit", PrivacyUnit() if unit is None else unit)
         object.__setattr__(self, "csv", csv)
         object.__setattr__(self, "lookups", tuple(lookups))
+        if isinstance(impossible, str):
+            raise DomainError("impossible must be a list of SQL conditions, not a single text")
+        object.__setattr__(self, "impossible", tuple(impossible))
         self._check()
+        if isinstance(self.unit, PrivacyUnit):
+            period = None if editions is None else editions.by
+            object.__setattr__(self, "unit", replace(self.unit, period=period, by=self._groups()))
+
+    def _groups(self) -> GroupLimit | None:
+        """The limit by group of the unit, with the place of its attribute."""
+        by = self.unit.by
+        if by is None:
+            return None
+        if by.attribute not in self.names:
+            raise DomainError(f"by: {by.attribute!r} is not an attribute of the table")
+        axis = self.names.index(by.attribute)
+        if isinstance(self.attributes[axis], Numbers):
+            raise DomainError(
+                f"by: {by.attribute!r} is declared by knots, between which a row is divided; "
+                "declare bins for groups"
+            )
+        shape = self.shape
+        return replace(by, size=shape[axis], axis=axis, stride=math.prod(shape[axis + 1 :]))
+
+    def at(self, edition: str) -> Domain:
+        """The domain of one edition, or of several, such as ``"2025-01..2025-03"``.
+
+        Examples
+        --------
+        >>> from lrm.domain import Dates, Editions
+        >>> day = Dates("day", "2000-01-01", "2000-01-31", relative=True)
+        >>> monthly = Domain([day], "orders", editions=Editions("month", "day"))
+        >>> monthly.at("2025-02").size, monthly.at("2025-02").unit.protected
+        (28, 'one row of one month')
+        """
+        if self.editions is None:
+            raise DomainError(
+                "the domain has no editions; declare them: editions: {by: month, date: COLUMN}"
+            )
+        if self.level is not None:
+            return self.level.at(edition).domain.with_rest(self.rest_axes)
+        editions = replace(self.editions, edition=edition)
+        attributes = tuple(map(editions.moved, self.attributes))
+        moved = replace(self, attributes=attributes, editions=editions)
+        return moved.with_rest(self.rest_axes)
+
+    def check_dates(self) -> None:
+        """Refuse to plan for stand-ins of dates that start with the edition."""
+        if self.editions is None or self.editions.edition is not None:
+            return
+        for attribute in self.attributes:
+            if isinstance(attribute, Dates) and attribute.relative:
+                raise DomainError(
+                    f"attribute {attribute.name!r} starts with the edition; name the one to plan "
+                    f"for: --edition {example_of(self.editions.by)}, or "
+                    f"domain.at({example_of(self.editions.by)!r})"
+                )
 
     def _check(self) -> None:
         if not self.attributes:
@@ -133,8 +205,29 @@ class Domain:
             raise DomainError(f"unit must be a PrivacyUnit, not {type(self.unit).__name__}")
         if not isinstance(self.csv, CsvForm | None):
             raise DomainError(f"csv must be a CsvForm, not {type(self.csv).__name__}")
+        self._check_impossible()
         self._check_unit()
+        self._check_editions()
         self._check_lookups()
+
+    def _check_impossible(self) -> None:
+        for condition in self.impossible:
+            if not (isinstance(condition, str) and condition.strip()):
+                raise DomainError(
+                    f"impossible: expected an SQL condition such as age < 12 AND married, "
+                    f"not {condition!r}"
+                )
+
+    def _check_editions(self) -> None:
+        if self.editions is not None:
+            self.editions.check(self.attributes)
+            return
+        for attribute in self.attributes:
+            if isinstance(attribute, Dates) and attribute.relative:
+                raise DomainError(
+                    f"attribute {attribute.name!r} starts with the edition, but the domain has no "
+                    "editions; declare them: editions: {by: month, date: COLUMN}"
+                )
 
     def _check_lookups(self) -> None:
         seen = {} if self.table is None else {_folded(self.table): "the table"}
@@ -210,7 +303,9 @@ class Domain:
         )
 
     @staticmethod
-    def draft(frame: Any, table: str | None = None, kinds: Mapping[str, str] | None = None) -> str:
+    def draft(
+        frame: object, table: str | None = None, kinds: Mapping[str, str] | None = None
+    ) -> str:
         """The text of a domain file for a person to complete, as ``lrm domain init`` writes it.
 
         It is made from the names and types of the frame's columns; no value is read.
@@ -234,6 +329,40 @@ class Domain:
         )
 
     @cached_property
+    def dropping(self) -> tuple[str, ...]:
+        """The attributes whose rules drop rows; features of persons have a value for everybody."""
+        sources = getattr(self.level, "sources", None)
+        names = (
+            attribute.source
+            for attribute in self.attributes
+            if "drop" in {attribute.null, attribute.outside}
+            and (sources is None or attribute.name in sources)
+        )
+        return tuple(dict.fromkeys(names))
+
+    def drops(self, axis: int) -> bool:
+        """Whether a row of the table may have no declared cell of an attribute."""
+        attribute = self.attributes[axis]
+        if self.level is not None:
+            return self.level.drops(attribute)
+        # Rows of other editions are not in the table.
+        return attribute.drops and (self.editions is None or attribute.name != self.editions.date)
+
+    def by_knots(self, axis: int) -> int | None:
+        """The attribute that divides the numbers of another one's column between knots, if any."""
+        attribute = self.attributes[axis]
+        if isinstance(attribute, Numbers):
+            return None
+        return next(
+            (
+                place
+                for place, other in enumerate(self.attributes)
+                if isinstance(other, Numbers) and other.source == attribute.source
+            ),
+            None,
+        )
+
+    @cached_property
     def declared(self) -> Domain:
         """The domain as it was declared: no attribute has a cell for what its rules drop."""
         return self.with_rest(())
@@ -245,7 +374,7 @@ class Domain:
         ]
         if all(new is old for new, old in zip(attributes, self.attributes, strict=True)):
             return self
-        return Domain(attributes, self.table, self.unit, self.csv, self.lookups, self.level)
+        return replace(self, attributes=tuple(attributes))
 
     @property
     def rest_axes(self) -> tuple[int, ...]:
@@ -302,10 +431,12 @@ class Domain:
     def _position_of(self, row: Mapping[str, object]) -> int | None:
         """The positions of a row's values in one number, the last varying fastest."""
         index = 0
+        if self.editions is not None and not self.editions.has(row):
+            return None
         for attribute in self.attributes:
-            if attribute.name not in row:
-                raise DomainError(f"the table has no column {attribute.name!r}")
-            position = attribute.position_of(row[attribute.name])
+            if attribute.source not in row:
+                raise DomainError(f"the table has no column {attribute.source!r}")
+            position = attribute.position_of(row[attribute.source])
             if position is None:
                 return None
             index = index * attribute.position_count + position
@@ -314,7 +445,7 @@ class Domain:
     def _is_dropped(self, row: Mapping[str, object]) -> bool:
         """Whether a value of a row is in a cell for what the rules of its attribute drop."""
         return any(
-            attribute.position_of(row[attribute.name]) == attribute.position_count - 1
+            attribute.position_of(row[attribute.source]) == attribute.position_count - 1
             for attribute in self.attributes
             if attribute.rest
         )
@@ -378,8 +509,19 @@ class Domain:
             if cell is not None and name is not None:
                 per_person[name][self._is_dropped(row)].append(cell)
         for name, (cells, later) in per_person.items():
+            if self.unit.by is not None:
+                cells, later = persons.kept_by_group(  # noqa: PLW2901
+                    name, cells, later, self.unit.by, self._group_of, key
+                )
             cell_list += persons.kept_rows(name, cells, self.unit.max_rows, key, later)
         return cell_list
+
+    def _group_of(self, index: int) -> int:
+        """The group, among those of the limit by group, of a row as `_position_of` numbers it."""
+        by = self.unit.by
+        assert by is not None  # noqa: S101 - the caller looked
+        stride = math.prod(attribute.position_count for attribute in self.attributes[by.axis + 1 :])
+        return index // stride % by.size
 
     def __repr__(self) -> str:
         from lrm.views import notebook  # noqa: PLC0415 - views come after the records they draw
@@ -394,13 +536,13 @@ class Domain:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the declaration: equal for equal domains, on every machine."""
-        facts = {
+        facts: dict[str, object] = {
             "attributes": [
                 {"kind": attribute.kind}
                 | {
                     item.name: getattr(attribute, item.name)
                     for item in fields(attribute)
-                    if item.name not in {"spellings", "rest"} or getattr(attribute, item.name)
+                    if item.name not in _IF_DECLARED or getattr(attribute, item.name)
                 }
                 for attribute in self.attributes
             ],
@@ -412,9 +554,17 @@ class Domain:
             facts["lookups"] = [lookup.facts for lookup in self.lookups]
         if self.level is not None:
             facts["level"] = self.level.text
+        if self.editions is not None:
+            facts["editions"] = self.editions.facts
+        if self.impossible:
+            facts["impossible"] = {"conditions": self.impossible}
         # Floats are written by repr, the shortest text that reads back as the same number.
         text = json.dumps(facts, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+_IF_DECLARED = frozenset({"spellings", "discovered", "rest", "time", "relative", "column", "bins"})
+"""Fields of attributes that are part of a digest only where they say something."""
 
 
 def _folded(name: str) -> str:

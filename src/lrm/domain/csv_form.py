@@ -6,7 +6,6 @@ import codecs
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from lrm.errors import DomainError
 
@@ -43,7 +42,7 @@ class CsvForm:
     dates
         How dates are written, such as ``%d.%m.%Y``: day ``%d``, month ``%m`` and year ``%Y`` (four
         digits) or ``%y`` (two: 69 to 99 are 1969 to 1999), perhaps a time of ``%H``, ``%M`` and
-        ``%S``, which is ignored. None for ``2024-01-31``, or with a time.
+        ``%S``, which only attributes of times read. None for ``2024-01-31``, or with a time.
     true, false
         How booleans are written, in either case; ``true``, ``t`` and ``false``, ``f`` where empty.
 
@@ -104,7 +103,7 @@ latin-1 or cp1252, not 'utf-16'; convert the file to UTF-8
         return self.false or ("false", "f")
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """The form as fields of a domain file: ``none`` for no quote."""
         facts = {"delimiter": self.delimiter, "quote": self.quote or "none"}
         facts |= {"encoding": self.encoding, "decimal": self.decimal, "dates": self.dates}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from lrm.errors import DomainError
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
     from lrm.domain.csv_form import CsvForm
 
-KINDS = ("categories", "boolean", "integers", "bins", "numbers", "dates")
+KINDS = ("categories", "boolean", "integers", "bins", "numbers", "dates", "times")
 """Kinds of attributes that a draft can be asked for."""
 
 _HEADER = """\
@@ -46,6 +47,10 @@ _FORMATS = """\
 
 _NAN = "    nan: drop         # or cell: NaN gets a cell of its own\n"
 
+_DATES = (
+    "    kind: dates\n    start: TODO       # e.g. 2024-01-01\n    end: TODO         # included\n"
+)
+
 _BODIES = {
     "categories": "    kind: categories\n    values: TODO      # e.g. [NY, NJ, CT]\n" + _RULES,
     "boolean": "    kind: categories\n    values: [true, false]\n" + _RULES,
@@ -61,9 +66,9 @@ _BODIES = {
     "    null: drop        # or cell: NULL gets a cell of its own\n"
     "    outside: clip     # or drop; clip: numbers beyond the range count as its nearest end\n"
     + _NAN,
-    "dates": "    kind: dates\n    start: TODO       # e.g. 2024-01-01\n"
-    "    end: TODO         # included\n"
-    "    by: TODO          # day, month or year\n" + _RULES,
+    "dates": _DATES + "    by: TODO          # day, month or year\n" + _RULES,
+    "times": _DATES + "    by: TODO          # hour, 15 minutes, day, month or year\n"
+    "    time: true        # or false: queries see the day of each time alone\n" + _RULES,
 }
 
 _TYPES = {
@@ -71,7 +76,8 @@ _TYPES = {
     "integers": "TINYINT SMALLINT INT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINT UINTEGER "
     "UBIGINT UHUGEINT LONG SHORT BYTE SERIAL BIGSERIAL",
     "bins": "DOUBLE FLOAT REAL DECIMAL NUMERIC HALFFLOAT",
-    "dates": "DATE TIMESTAMP DATETIME",
+    "dates": "DATE",
+    "times": "TIMESTAMP DATETIME",
     "categories": "VARCHAR CHAR CHARACTER TEXT STRING LARGE_STRING STR UTF BPCHAR ENUM UUID "
     "OBJECT CATEGORY CATEGORICAL DICTIONARY",
 }
@@ -127,6 +133,87 @@ def draft(
     return header + named + _UNIT + written + formats + "attributes:\n" + "".join(entries)
 
 
+_PEOPLE_HEADER = """\
+# Draft of a domain file of several tables of the same persons, made from the names and types of
+# their columns; no value was read. Complete it from public knowledge (a codebook, a form, a law),
+# never by looking at the rows: what you saw there would show in every release.
+# Replace each TODO. Delete the attributes that no query needs, and those that name persons.
+lrm-domain: 2
+people: {people}
+neighbours: add-remove   # or substitute, where the number of persons is public
+tables:
+"""
+
+_TABLE = """\
+  - name: {name}
+{person}{csv}    attributes:
+"""
+
+_PERSON = """\
+    person: TODO      # the column that names the person: the same names in every table
+    rows: TODO        # one (a row per person), or {most: 40}: rows of a person that are counted
+"""
+
+_PERSON_BY_KEY = """\
+    person: {person}  # by the keys of the database: check that it names the person
+    rows: {rows}
+"""
+
+_FEATURES = """\
+# One value per person, from all their rows in one table, for queries that group by it or add it up:
+# features:
+#   - {{name: n_rows, of: {name}, value: count, kind: integers, low: 0, high: 20}}
+"""
+
+
+def draft_people(
+    tables: Mapping[str, Sequence[tuple[str, str]]],
+    people: str,
+    csv: Mapping[str, CsvForm | None] | None = None,
+    kinds: Mapping[str, str] | None = None,
+    persons: Mapping[str, tuple[str, bool]] | None = None,
+) -> str:
+    """Return a draft of a domain file for several tables of the same persons.
+
+    Parameters
+    ----------
+    tables
+        Names and types of the columns of each table, by its name.
+    people
+        Name of the people, and of its budget.
+    csv, kinds
+        As for `draft`; kinds are those of columns of that name in any table.
+    persons
+        The column that names the person in some tables, where the keys of a database say so, and
+        whether no two rows have the same person.
+
+    Examples
+    --------
+    >>> text = draft_people({"orders": [("customer", "BIGINT"), ("amount", "BIGINT")]}, "shop")
+    >>> text.count("kind: integers"), "name: orders" in text
+    (3, True)
+    """
+    declared = dict(kinds or {})
+    _check_kinds(declared, [name for columns in tables.values() for name, _ in columns])
+    parts = [_PEOPLE_HEADER.format(people=_quoted(people))]
+    for name, columns in tables.items():
+        form = (csv or {}).get(name)
+        written = "" if form is None else f"    csv: {json.dumps(form.facts)}\n"
+        person, unique = (persons or {}).get(name, (None, False))
+        by_key = _PERSON_BY_KEY.format(
+            person=_quoted(person or ""),
+            rows="one" if unique else "TODO        # {most: 40}: rows of a person that are counted",
+        )
+        keys = _PERSON if person is None else by_key
+        parts.append(_TABLE.format(name=name, person=keys, csv=written))
+        for column, type_ in columns:
+            if column == person:  # whose values are the names of persons
+                continue
+            entry = _entry(column, type_, declared.get(column))
+            parts += [f"    {line}\n" for line in entry.splitlines()]
+    return "".join([*parts, _FEATURES.format(name=next(iter(tables)))])
+
+
 def columns_of(frame: Any) -> list[tuple[str, str]]:
     """Names and types of the columns of a frame of pandas, Polars, Arrow or DuckDB.
 
@@ -163,8 +250,32 @@ def _entry(name: str, type_: str, declared: str | None) -> str:
     kind = declared or _kind(type_)
     if kind is None:
         return f"  # left out: {_quoted(name)}, whose type {_quoted(type_)} has no cells\n"
+    return entry_of(name, kind, type_)
+
+
+def entry_of(name: str, kind: str, type_: str = "") -> str:
+    """The draft of one attribute, beside the type of its column."""
     comment = "".join(letter for letter in type_ if letter.isprintable())
-    return f"  - {'name: ' + _quoted(name):<17} # {comment}\n{_BODIES[kind]}"
+    named = (
+        f"  - {'name: ' + _quoted(name):<17} # {comment}"
+        if comment
+        else f"  - name: {_quoted(name)}"
+    )
+    return f"{named}\n{_BODIES[kind]}"
+
+
+TABLE_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
+
+
+def sql_name(name: str) -> str | None:
+    """The name that SQL batches would use for a file or table, where it is a plain word.
+
+    >>> sql_name("visits.csv.gz"), sql_name("public.visits"), sql_name("part-*.parquet")
+    ('visits', 'visits', None)
+    """
+    ending = next((end for end in TABLE_ENDINGS if name.lower().endswith(end)), None)
+    word = name[: -len(ending)] if ending else name.rpartition(".")[2]
+    return word if re.fullmatch(r"[A-Za-z_]\w*", word) else None
 
 
 def _is_csv(type_: str) -> bool:

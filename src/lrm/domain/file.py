@@ -8,6 +8,8 @@
       column: patient_id
       max_rows: 3
       neighbours: add-remove      # or substitute; add-remove where left out
+      by: {day: 1}                # also at most so many rows in each cell of an attribute,
+      groups: 2                   # and in so many of its cells; both may be left out
     csv: {delimiter: ";", quote: '"', encoding: latin-1, decimal: ",",    # may be left out
           dates: "%d.%m.%Y", true: [ja], false: [nein]}
     attributes:
@@ -18,8 +20,11 @@
       - {name: stay, kind: numbers, knots: [0, 7, 30, 200], null: drop, nan: drop, outside: clip}
       - {name: day, kind: dates, start: 2024-01-01, end: 2024-12-31, by: month, null: drop,
          outside: drop}
+    editions: {by: month, date: day}  # may be left out; an attribute then has `start: edition`
     lookups:                      # public tables, may be left out; or `csv: FILE` for columns, rows
       - {name: regions, key: state, columns: [region], rows: [[NY, east], [NJ, east]]}
+    impossible:                   # SQL conditions that no row can satisfy, may be left out
+      - state = 'NJ' AND age < 3
 
 What happens to NULL and to values outside must be declared for each attribute, ``drop`` or ``cell``
 (see `lrm.domain.attributes`); integers and bins may say it of NaN too, which is dropped by default.
@@ -43,8 +48,8 @@ from lrm.domain.attribute_file import (
     read_lookup,
 )
 from lrm.domain.core import Domain
-from lrm.domain.people import Declared, People, level_facts, people_facts
-from lrm.domain.people_file import read_people
+from lrm.domain.people import Declared, People, level_facts, limit_facts, people_facts
+from lrm.domain.people_file import read_editions, read_limit, read_people
 from lrm.errors import BudgetError, DomainError
 from lrm.files.writing import write_text
 from lrm.files.yaml_nodes import Node, dump, parse, read_text
@@ -102,16 +107,26 @@ most high, but 0 > -1
 
 
 def _domain(root: Node, folder: pathlib.Path | None) -> Domain:
-    entries = root.fields({"lrm-domain", "unit", "attributes"}, {"table", "csv", "lookups"})
+    entries = root.fields(
+        {"lrm-domain", "unit", "attributes"}, {"table", "csv", "lookups", "editions", "impossible"}
+    )
     entries["lrm-domain"].check_version(VERSION)
     table = entries["table"].text() if "table" in entries else None
-    attributes = read_attributes(entries["attributes"])
+    editions = None
+    if "editions" in entries:
+        editions = read_editions(entries["editions"], {"by", "date"})
+    attributes = read_attributes(entries["attributes"], editions)
     unit = _unit(entries["unit"])
     csv = read_csv(entries["csv"]) if "csv" in entries else None
     lookup_nodes = entries["lookups"].items() if "lookups" in entries else []
     lookups = [read_lookup(item.at(""), attributes, folder) for item in lookup_nodes]
+    impossible = (
+        [item.text() for item in entries["impossible"].items()] if "impossible" in entries else []
+    )
     try:
-        return Domain(attributes, table, unit, csv, lookups)
+        return Domain(
+            attributes, table, unit, csv, lookups, editions=editions, impossible=impossible
+        )
     except DomainError as error:
         section = "lookups" if str(error).startswith("lookup ") else "attributes"
         entries[section].fail(str(error))
@@ -121,7 +136,15 @@ def _refuse_draft(root: Node) -> None:
     todo = list(root.unfilled())
     if todo:
         places = "; ".join(f"line {node.line}, {node.where}" for node in todo)
-        raise root.error(f"{root.source} is a draft that must be completed: {places}")
+        each = [
+            DomainError(
+                f"line {node.line}, {node.where} is TODO: it must be completed",
+                line=node.line,
+                plain=f"{node.where} is TODO: fill it in",
+            )
+            for node in todo
+        ]
+        raise DomainError(f"{root.source} is a draft that must be completed: {places}", each=each)
 
 
 def _unit(node: Node) -> PrivacyUnit:
@@ -129,14 +152,17 @@ def _unit(node: Node) -> PrivacyUnit:
         if node.scalar() != "row":
             node.fail("expected row, or fields column, max_rows, neighbours")
         return PrivacyUnit()
-    entries = node.fields(set(), {"column", "max_rows", "neighbours"})
+    entries = node.fields(set(), {"column", "max_rows", "neighbours", "by", "groups"})
     if "column" in entries and "max_rows" not in entries:
         node.fail("field 'max_rows' is missing: how many rows may one person have?")
     if "column" not in entries and "max_rows" in entries:
         node.fail("field 'column' is missing: which column identifies the person?")
-    facts: dict[str, Any] = {key: entry.scalar() for key, entry in entries.items()}
+    by = read_limit(entries, node)
+    facts: dict[str, Any] = {
+        key: entry.scalar() for key, entry in entries.items() if key not in {"by", "groups"}
+    }
     try:
-        return PrivacyUnit(**facts)
+        return PrivacyUnit(**facts, by=by)
     except BudgetError as error:
         blame(entries, node, str(error))
 
@@ -166,16 +192,23 @@ def domain_text(domain: Declared) -> str:
     if isinstance(domain, People):
         return dump(people_facts(domain))
     if domain.level is not None:
-        return dump(level_facts(domain.level))
+        rest = [domain.names[axis] for axis in domain.rest_axes]
+        return dump(level_facts(domain.level, rest))
     unit = domain.unit.facts
     if domain.unit.column is None:
         unit = {"neighbours": domain.unit.neighbours}
+    unit.pop("period", None)  # that of the editions
+    if unit.pop("by", None) is not None and domain.unit.by is not None:
+        unit |= limit_facts(domain.unit.by)
+    editions = domain.editions
     facts = {
         "lrm-domain": VERSION,
         **({} if domain.table is None else {"table": domain.table}),
         "unit": unit,
         **({} if domain.csv is None else {"csv": domain.csv.facts}),
+        **({} if editions is None else {"editions": editions.facts}),
         "attributes": [attribute_facts(attribute) for attribute in domain.attributes],
         **({"lookups": [lookup.facts for lookup in domain.lookups]} if domain.lookups else {}),
+        **({"impossible": list(domain.impossible)} if domain.impossible else {}),
     }
     return dump(facts)

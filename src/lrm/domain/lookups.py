@@ -105,6 +105,8 @@ class Lookup:
             raise self.error(f"the numbers of {self.key!r} are declared by knots, and are no keys")
         if isinstance(attribute, Bins):
             raise self.error(f"the cells of {self.key!r} are intervals, which have no keys")
+        if isinstance(attribute, Dates) and attribute.time:
+            raise self.error(f"the cells of {self.key!r} are intervals of time, and are no keys")
         kinds = {str} if isinstance(attribute, Dates) else {int}
         if not isinstance(attribute, SteppedAttribute):
             kinds = {type(key_value) for key_value in getattr(attribute, "values", ())}
@@ -129,7 +131,7 @@ class Lookup:
         except ValueError:
             raise self.error(f"expected a date such as '2024-01-31', got {key!r}") from None
 
-    def on_cells(self, attribute: Attribute, column: str | None) -> list[Any]:
+    def on_cells(self, attribute: Attribute, column: str | None) -> list[object]:
         """The value of a column on each cell, DIFFERENT where a cell has several.
 
         Without a column: whether the values of a cell have a row.
@@ -144,7 +146,7 @@ class Lookup:
         counts = np.ones(attribute.regular, dtype=np.int64)
         if isinstance(attribute, SteppedAttribute):
             counts = attribute.ends - attribute.starts + 1
-        values: list[Any] = []
+        values: list[object] = []
         for cell, cell_values in enumerate(values_by_cell):
             complete = cell < attribute.regular and len(cell_values) == counts[cell]
             different = {*cell_values} if complete else {*cell_values, absent}
@@ -152,7 +154,7 @@ class Lookup:
         return values
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """The lookup as a domain file has it."""
         return {
             "name": self.name,

@@ -18,7 +18,7 @@ from lrm.domain.attributes import (
     is_nan,
     number_text,
 )
-from lrm.domain.bins import to_float
+from lrm.domain.bins import Bins, to_float
 from lrm.errors import DomainError
 
 if TYPE_CHECKING:
@@ -51,11 +51,15 @@ class Numbers(NumericAttribute):
     knots
         At least two finite numbers, strictly increasing: the range, and where its numbers are
         divided. Two knots are enough for sums.
+    bins
+        Edges by which the same column is cut, for comparisons, groups and medians: the domain then
+        has two attributes, of bins under this name and of knots, and statements use both.
     null, nan
         Rules for NULL and NaN.
     outside
         ``"clip"`` (numbers beyond the range count as its nearest end, infinite ones too) or
-        ``"drop"`` (their rows are in no count). Values that are not numbers are dropped.
+        ``"drop"`` (their rows are in no count) or ``"never"`` (there are none). Values that are
+        not numbers are dropped.
 
     Examples
     --------
@@ -64,23 +68,29 @@ class Numbers(NumericAttribute):
     ('0', '7', '30', '200')
     >>> [stay.position_of(value) / RECORD for value in (0, 3.5, 30, 1000, -1)]
     [0.0, 0.5, 2.0, 3.0, 0.0]
+    >>> [form.name for form in Numbers("stay", [0, 200], bins=[0, 7, 30, 200]).forms]
+    ['stay', 'stay by knots']
     """
 
     knots: tuple[float, ...]
+    bins: tuple[float, ...] | None
 
     kind: ClassVar[str] = "numbers"
-    outside_rules: ClassVar[tuple[str, ...]] = ("clip", "drop")
+    outside_rules: ClassVar[tuple[str, ...]] = ("clip", "drop", "never")
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the facts of one attribute
         self,
         name: str,
         knots: Iterable[float],
         *,
+        bins: Iterable[float] | None = None,
         null: Rule = "drop",
         nan: Rule = "drop",
-        outside: Literal["clip", "drop"] = "clip",
+        outside: Literal["clip", "drop", "never"] = "clip",
+        column: str | None = None,
     ) -> None:
-        super().__init__(name, null=null, nan=nan, outside=outside)
+        super().__init__(name, null=null, nan=nan, outside=outside, column=column)
+        object.__setattr__(self, "bins", None if bins is None else tuple(bins))
         declared = tuple(knots)
         for knot in declared:
             if as_number(knot) is None or is_nan(knot) or not abs(knot) <= LARGEST_KNOT:
@@ -93,6 +103,22 @@ class Numbers(NumericAttribute):
             raise self._error(f"knots must be 2 to {MOST_KNOTS} numbers, not {len(self.knots)}")
         self._check_increasing("knots", self.knots)
         self._check_common()
+        _ = self.forms  # the edges are checked
+
+    @property
+    def forms(self) -> tuple[Attribute, ...]:
+        """The attributes that it stands for: itself, or bins and knots of one column.
+
+        Numbers outside are counted where they are clipped, below and above the edges.
+        """
+        if self.bins is None:
+            return (self,)
+        outside = "cell" if self.outside == "clip" else self.outside
+        rules = {"null": self.null, "nan": self.nan, "column": self.column}
+        cut = Bins(self.name, self.bins, outside=outside, **rules)  # type: ignore[arg-type]
+        rules["column"] = self.source
+        knots = Numbers(f"{self.name} by knots", self.knots, outside=self.outside, **rules)  # type: ignore[arg-type]
+        return cut, knots
 
     @property
     def regular(self) -> int:
@@ -119,8 +145,8 @@ class Numbers(NumericAttribute):
         """What happens to numbers beyond the knots, in words."""
         low, high = number_text(self.knots[0]), number_text(self.knots[-1])
         if self.outside == "clip":
-            return f"{self.name} below {low} counts as {low}, and above {high} as {high}"
-        return f"rows with {self.name} below {low} or above {high} are dropped"
+            return f"{self.source} below {low} counts as {low}, and above {high} as {high}"
+        return f"rows with {self.source} below {low} or above {high} are dropped"
 
     @property
     def squares_added(self) -> tuple[float, float]:
@@ -162,7 +188,7 @@ class Numbers(NumericAttribute):
         """
         x = to_float(number)
         if not self.knots[0] <= x <= self.knots[-1]:
-            if self.outside == "drop":
+            if self.outside != "clip":
                 return self.special_position("(below)")
             x = self.knots[0] if x < self.knots[0] else self.knots[-1]
         place = bisect.bisect_right(self.knots, x) - 1

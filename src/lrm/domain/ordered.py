@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import numbers
+import re
 from abc import abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -19,8 +20,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-Period = Literal["day", "month", "year"]
-"""The length of a cell of dates."""
+Period = Literal["hour", "day", "month", "year"]
+"""The length of a cell of dates; numbers of minutes and hours are written ``15 minutes``."""
+
+MINUTES = 24 * 60
+"""Minutes of a day."""
+
+DAY = MINUTES * 60_000_000
+"""Microseconds of a day: a timestamp is a whole number of them."""
+
+_STEP = re.compile(r"(?:([1-9][0-9]{0,3}) )?(minute|hour)s?")
 
 _FIRST, _LAST = -(2**63), 2**63 - 1  # the open ends of (below) and (above)
 
@@ -48,7 +57,7 @@ class SteppedAttribute(Attribute):
     @cached_property
     def spans(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """First and last whole number of each cell up to ``(above)``; open ends are ±2^63."""
-        if self.outside == "drop":
+        if self.outside != "cell":
             return self.starts, self.ends
         first = np.append(self.starts, [_FIRST, self.last + 1])
         last = np.append(self.ends, [int(self.starts[0]) - 1, _LAST])
@@ -140,7 +149,7 @@ class Integers(SteppedAttribute, NumericAttribute):
 
 @dataclass(frozen=True, init=False)
 class Dates(SteppedAttribute):
-    """Days from ``start`` to ``end``, both included, by day, month or year.
+    """Days from ``start`` to ``end``, both included, by day, month or year; or times within them.
 
     Parameters
     ----------
@@ -150,12 +159,20 @@ class Dates(SteppedAttribute):
         Dates, or texts such as ``"2024-01-31"``. By month or year they must be the first
         and the last day of one: a cell that holds half a month would mislead.
     by
-        Length of a cell.
+        Length of a cell: ``day``, ``month``, ``year``; of times also ``hour``, or a part of a day
+        such as ``15 minutes`` or ``6 hours``.
+    time
+        Whether the column holds times: a cell is then an interval of time, and
+        ``x <= '2024-01-31'`` is true of midnight and false later that day. Without it the values
+        are days, and the time of a timestamp is never seen. False instead of None says so
+        without a warning where a table holds timestamps.
+    relative
+        Whether start and end are those of the edition that a report is about (`Editions`); a
+        domain for every edition has stand-ins.
 
     Notes
     -----
-    Queries and cells see the day of a timestamp, never its time. A timestamp with a time
-    zone is read in UTC.
+    A timestamp with a time zone is read in UTC.
 
     Examples
     --------
@@ -163,11 +180,16 @@ class Dates(SteppedAttribute):
     ('2024-01', '2024-02', '2024-03')
     >>> Dates("admitted", "2024-01-01", "2024-12-31").cell_of(dt.date(2024, 2, 1))
     31
+    >>> called = Dates("called", "2024-01-01", "2024-01-02", by="6 hours")
+    >>> called.labels[:2], called.cell_of(dt.datetime(2024, 1, 2, 7, 30))
+    (('2024-01-01 00:00:00', '2024-01-01 06:00:00'), 5)
     """
 
     start: dt.date
     end: dt.date
-    by: Period
+    by: str
+    time: bool | None
+    relative: bool = False
 
     kind: ClassVar[str] = "dates"
 
@@ -176,17 +198,27 @@ class Dates(SteppedAttribute):
         name: str,
         start: dt.date | str,
         end: dt.date | str,
-        by: Period = "day",
+        by: Period | str = "day",
         *,
+        time: bool | None = None,
         null: Rule = "drop",
         outside: Rule = "drop",
+        relative: bool = False,
+        column: str | None = None,
     ) -> None:
-        super().__init__(name, null=null, outside=outside)
-        if by not in get_args(Period):
-            raise self._error(f"by must be day, month or year, not {by!r}")
+        super().__init__(name, null=null, outside=outside, column=column)
+        object.__setattr__(self, "relative", relative)
+        if time is not None and not isinstance(time, bool):
+            raise self._error(f"time must be true or false, not {time!r}")
         object.__setattr__(self, "start", self._date("start", start))
         object.__setattr__(self, "end", self._date("end", end))
         object.__setattr__(self, "by", by)
+        if by not in {"day", "month", "year"}:
+            self._check_step()
+            if time is False:
+                raise self._error(f"time must be true where cells are by {by}")
+            time = True
+        object.__setattr__(self, "time", time)
         if self.start > self.end:
             raise self._error(f"start must not be after end, but {self.start} > {self.end}")
         after = self.end.toordinal() + 1
@@ -206,32 +238,89 @@ class Dates(SteppedAttribute):
         except (TypeError, ValueError):
             raise self._error(f"{key} must be a date such as 2024-01-31, not {value!r}") from None
 
+    def from_to(self, first: dt.date, last: dt.date, *, relative: bool = True) -> Dates:
+        """The same dates from another day to another one."""
+        twin = Dates(self.name, first, last, self.by, time=self.time, relative=relative)
+        for rule in ("null", "outside"):
+            object.__setattr__(twin, rule, getattr(self, rule))
+        return twin
+
+    def _check_step(self) -> None:
+        match = _STEP.fullmatch(self.by) if isinstance(self.by, str) else None
+        if match is None or MINUTES % _minutes(match):
+            raise self._error(
+                "by must be day, month or year, or of times hour or a part of a day such as "
+                f"15 minutes, not {self.by!r}"
+            )
+
+    @cached_property
+    def minutes(self) -> int:
+        """Minutes of a cell that is shorter than a day; those of a day otherwise."""
+        match = _STEP.fullmatch(self.by)
+        return MINUTES if match is None else _minutes(match)
+
+    @property
+    def per_day(self) -> int:
+        """Whole numbers of a day: 1, or of times its microseconds."""
+        return DAY if self.time else 1
+
     @property
     def regular(self) -> int:
         """Number of declared cells."""
         years = self.end.year - self.start.year
-        months = 12 * years + self.end.month - self.start.month
-        return 1 + {"day": (self.end - self.start).days, "month": months, "year": years}[self.by]
+        if self.by in {"month", "year"}:
+            months = 12 * years + self.end.month - self.start.month
+            return 1 + (months if self.by == "month" else years)
+        return (1 + (self.end - self.start).days) * (MINUTES // self.minutes)
 
     @property
     def last(self) -> int:
-        """Ordinal of the last declared day."""
-        return self.end.toordinal()
+        """The last declared day, or microsecond, counted from the first of the year 1 as `step`."""
+        return self.end.toordinal() * self.per_day + self.per_day - 1
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
-        """Ordinal (days since 0001-01-01, which is 1) of each cell's first day, read-only."""
-        unit = {"day": "D", "month": "M", "year": "Y"}[self.by]
-        origin = int(np.array(self.start, dtype=f"datetime64[{unit}]").astype(np.int64))
-        periods = np.arange(origin, origin + self.regular).astype(f"datetime64[{unit}]")
-        days = periods.astype("datetime64[D]").astype(np.int64)
-        starts: NDArray[np.int64] = days + dt.date(1970, 1, 1).toordinal()
+        """First day or microsecond of each cell, read-only."""
+        if self.by in {"month", "year"}:
+            unit = {"month": "M", "year": "Y"}[self.by]
+            origin = int(np.array(self.start, dtype=f"datetime64[{unit}]").astype(np.int64))
+            periods = np.arange(origin, origin + self.regular).astype(f"datetime64[{unit}]")
+            days = periods.astype("datetime64[D]").astype(np.int64)
+            starts: NDArray[np.int64] = (days + EPOCH) * self.per_day
+        else:
+            length = self.per_day * self.minutes // MINUTES
+            starts = self.start.toordinal() * self.per_day + length * np.arange(
+                self.regular, dtype=np.int64
+            )
         starts.setflags(write=False)
         return starts
 
     def _regular_labels(self) -> Iterable[str]:
+        if self.minutes < MINUTES:
+            return map(str, map(self.value_of, self.starts.tolist()))
         length = {"day": 10, "month": 7, "year": 4}[self.by]
-        return (dt.date.fromordinal(day).isoformat()[:length] for day in self.starts.tolist())
+        days = (self.starts // self.per_day).tolist()
+        return (dt.date.fromordinal(day).isoformat()[:length] for day in days)
+
+    def step(self, value: dt.date) -> int:
+        """The whole number of a day or, of times, of a point in time.
+
+        A day is its ordinal, 1 on the first day of the year 1; a point in time is as many
+        microseconds after a day that is 0.
+        """
+        days = value.toordinal() * self.per_day
+        if not self.time or not isinstance(value, dt.datetime):
+            return days
+        minutes = value.hour * 60 + value.minute
+        return days + (minutes * 60 + value.second) * 1_000_000 + value.microsecond
+
+    def value_of(self, step: int) -> dt.date:
+        """The day or point in time of a whole number."""
+        day, rest = divmod(step, self.per_day)
+        date = dt.date.fromordinal(day)
+        if not self.time:
+            return date
+        return dt.datetime.combine(date, dt.time()) + dt.timedelta(microseconds=rest)
 
     def cell_of(self, value: object) -> int | None:
         """Return the cell of ``value``, or None where its row is dropped."""
@@ -242,10 +331,18 @@ class Dates(SteppedAttribute):
                 value = value.astimezone(dt.UTC)
         if not isinstance(value, dt.date):
             return self.special_cell("(invalid)")
-        return self._place(value.toordinal())
+        return self._place(self.step(value))
 
 
-def _first_day(day: dt.date, by: Period) -> dt.date:
-    if by == "day":
-        return day
-    return day.replace(day=1) if by == "month" else day.replace(month=1, day=1)
+EPOCH = dt.date(1970, 1, 1).toordinal()
+"""The day from which engines count days and times."""
+
+
+def _minutes(match: re.Match[str]) -> int:
+    return int(match[1] or 1) * (60 if match[2] == "hour" else 1)
+
+
+def _first_day(day: dt.date, by: str) -> dt.date:
+    if by == "month":
+        return day.replace(day=1)
+    return day.replace(month=1, day=1) if by == "year" else day

@@ -20,8 +20,8 @@ level of persons, and at most ``most`` rows at the level of events.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -29,10 +29,15 @@ from lrm.domain.attribute_file import attribute_facts
 from lrm.domain.attributes import Attribute, Categories
 from lrm.domain.core import Domain
 from lrm.domain.csv_form import CsvForm
+from lrm.domain.editions import Editions
 from lrm.domain.lookups import Lookup
+from lrm.domain.numbers import Numbers
 from lrm.domain.ordered import Dates, Integers
 from lrm.errors import DomainError
-from lrm.privacy.unit import MOST_ROWS, PERSON, Neighbours, PrivacyUnit
+from lrm.privacy.unit import MOST_ROWS, PERSON, GroupLimit, Neighbours, PrivacyUnit
+
+SOURCE, PERSONS = "(table)", "(persons)"
+"""The attribute of several levels that says of which one a row is, and its value for persons."""
 
 Value = Literal["count", "exists", "sum", "min", "max", "distinct", "first", "last"]
 """What a feature is of the rows of one person."""
@@ -66,6 +71,12 @@ class PrivateTable:
         one row (``rows: one``).
     csv
         How its CSV files are written, if it is stored in such files.
+    by
+        A further limit of a person's rows, in each cell of an attribute: rows beyond it are left
+        out before the limit ``most`` is looked at.
+    editions
+        Where reports are published period after period: the period, and the column of this table
+        that dates its rows.
     """
 
     name: str
@@ -73,6 +84,8 @@ class PrivateTable:
     attributes: tuple[Attribute, ...]
     most: int | None = None
     csv: CsvForm | None = None
+    by: GroupLimit | None = None
+    editions: Editions | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))
@@ -82,6 +95,16 @@ class PrivateTable:
             raise self.error("person must be the column that names the person")
         if self.most is not None and not (type(self.most) is int and 1 <= self.most <= MOST_ROWS):
             raise self.error(f"most must be a whole number from 1 to {MOST_ROWS:,}")
+        if self.by is not None and self.most is None:
+            raise self.error("a person has one row, so that by limits nothing; leave it out")
+        if self.by is not None and not isinstance(self.by, GroupLimit):
+            raise self.error("by must be a GroupLimit, such as GroupLimit('month', 4)")
+        for attribute in self.attributes:
+            if attribute.column is not None or getattr(attribute, "bins", None) is not None:
+                raise self.error(
+                    f"attribute {attribute.name!r}: tables of a people have one attribute per "
+                    "column, of its name; leave out column and bins"
+                )
         self.domain  # noqa: B018 - it checks the attributes
 
     def error(self, sentence: str) -> DomainError:
@@ -96,8 +119,27 @@ class PrivateTable:
     @cached_property
     def domain(self) -> Domain:
         """The table by itself."""
-        unit = PrivacyUnit(self.person, self.most or 1)
-        return Domain(self.attributes, self.name, unit, self.csv)
+        unit = PrivacyUnit(self.person, self.most or 1, by=self.by)
+        return Domain(self.attributes, self.name, unit, self.csv, editions=self.editions)
+
+    def at(self, edition: str) -> PrivateTable:
+        """The table with the rows of one edition."""
+        assert self.editions is not None  # noqa: S101 - the people looked
+        editions = replace(self.editions, edition=edition)
+        attributes = tuple(map(editions.moved, self.attributes))
+        return replace(self, attributes=attributes, editions=editions)
+
+    @property
+    def limit(self) -> str:
+        """How many rows of a person count.
+
+        >>> month = Integers("month", 1, 12)
+        >>> PrivateTable("orders", "pid", (month,), 40, by=GroupLimit("month", 4)).limit
+        'at most 40 rows (at most 4 of them in each cell of month)'
+        """
+        if self.most is None:
+            return "one row"
+        return f"at most {PrivacyUnit(self.person, self.most, by=self.by).rows}"
 
     def attribute(self, name: str) -> Attribute | None:
         """The attribute that SQL calls ``name``, if there is one."""
@@ -174,9 +216,18 @@ class Feature:
         return DomainError(f"feature {self.attribute.name!r}: {sentence}")
 
     @property
+    def is_number(self) -> bool:
+        """Whether it counts or adds up, so that persons without rows have 0."""
+        return self.value in {"count", "sum", "distinct"}
+
+    @property
     def meaning(self) -> tuple[object, ...]:
         """What it is, whatever it is called and whichever values are declared for it."""
         return self.of, self.value, self.column, self.where, self.order
+
+    def at(self, editions: Editions) -> Feature:
+        """The same of the rows of one edition."""
+        return replace(self, attribute=editions.moved(self.attribute))
 
 
 def flag(name: str) -> Categories:
@@ -243,11 +294,54 @@ class People:
         names = [table.name for table in self.tables] + [self.name]
         _check_different(names, "tables and the people")
         _check_different([feature.name for feature in self.features], "features")
+        self._check_editions()
         for feature in self.features:
             self._check_feature(feature)
         for lookup in self.lookups:
             if not any(table.attribute(lookup.key) for table in self.tables):
                 raise lookup.error(f"its key {lookup.key!r} is not an attribute of a table")
+
+    def _check_editions(self) -> None:
+        """All tables have a date, or none: rows without one would be read by every edition."""
+        dated = [table for table in self.tables if table.editions is not None]
+        for table in self.tables if dated else ():
+            if table.editions is None or table.editions.date is None:
+                raise table.error(
+                    "'date' is missing: which column says in which edition a row is? Rows without "
+                    "a date would be read by every edition, and what a person loses by them would "
+                    "add up over all editions; join such columns to the dated rows in a view, or "
+                    "leave editions out"
+                )
+        if len({(t.editions.by, t.editions.edition) for t in dated if t.editions}) > 1:
+            raise DomainError("all tables of a people have the same editions")
+
+    @property
+    def editions(self) -> Editions | None:
+        """The editions of a report about these people; each table has its own date."""
+        editions = self.tables[0].editions
+        return None if editions is None else replace(editions, date=None)
+
+    def at(self, edition: str) -> People:
+        """The people of one edition, or of several, such as ``"2025-01..2025-03"``.
+
+        Examples
+        --------
+        >>> day = Dates("day", "2000-01-01", "2000-01-31", relative=True)
+        >>> monthly = Editions("month", "day")
+        >>> orders = PrivateTable("orders", "customer", (day,), most=12, editions=monthly)
+        >>> february = People("shop", [orders]).at("2025-02")
+        >>> february.events("orders", ["day"]).domain.shape, february.unit.protected
+        ((28,), "one person of 'shop', with all rows in all tables in one month")
+        """
+        if self.editions is None:
+            raise DomainError(
+                f"{self.name!r} has no editions; declare them: editions: {{by: month}}, and for "
+                "each table its date"
+            )
+        editions = replace(self.editions, edition=edition)
+        tables = [table.at(edition) for table in self.tables]
+        features = [feature.at(editions) for feature in self.features]
+        return People(self.name, tables, features, self.lookups, self.neighbours)
 
     def _check_feature(self, feature: Feature) -> None:
         table = self.table(feature.of)
@@ -273,7 +367,7 @@ class People:
     @property
     def words(self) -> str:
         """Whom the guarantee protects."""
-        return PrivacyUnit(PERSON, 1, self.neighbours, self.name).words
+        return self.unit.words
 
     def persons(self, columns: Iterable[str], features: Iterable[Feature] = ()) -> Level:
         """The level of persons: some columns of tables with one row per person, and features."""
@@ -289,8 +383,9 @@ class People:
 
     @property
     def unit(self) -> PrivacyUnit:
-        """Whom a budget for these people protects."""
-        return PrivacyUnit(PERSON, 1, self.neighbours, self.name)
+        """Whom a budget for these people protects, and a release over several levels."""
+        period = None if self.editions is None else self.editions.by
+        return PrivacyUnit(PERSON, 1, self.neighbours, self.name, period)
 
 
 def _check_different(names: Iterable[str], what: str) -> None:
@@ -351,11 +446,19 @@ class Level:
         return {**used, **{feature.name: feature for feature in self.features}}
 
     @cached_property
+    def all_columns(self) -> tuple[str, ...]:
+        """The columns, and the one by whose cells the rows of a person are limited."""
+        by = None if self.table is None else self.table.by
+        if by is None or by.attribute.casefold() in {name.casefold() for name in self.columns}:
+            return self.columns
+        return (*self.columns, by.attribute)
+
+    @cached_property
     def sources(self) -> dict[str, tuple[PrivateTable, Attribute]]:
         """The table and the attribute of each column that is no feature, by name."""
         sources = {}
         tables = [*([] if self.table is None else [self.table]), *self.people.singles]
-        for name in self.columns:
+        for name in self.all_columns:
             if name in self.every_feature:
                 continue
             owners = [(table, table.attribute(name)) for table in tables]
@@ -372,18 +475,50 @@ class Level:
             self.every_feature[name].attribute
             if name not in self.sources
             else _named(self.sources[name][1], name)
-            for name in self.columns
+            for name in self.all_columns
         ]
         attributes += [feature.attribute for feature in self.features]
         if not attributes:  # a single total
             attributes = [flag("(everyone)")]
-        column, most = PERSON, 1
+        unit = PrivacyUnit(PERSON, 1, self.people.neighbours, self.people.name)
         if self.table is not None:
-            column, most = self.table.person, self.table.most or 1
-        unit = PrivacyUnit(column, most, self.people.neighbours, self.people.name)
+            by = self.table.by
+            if by is not None:  # under the name that the column has here
+                folded = by.attribute.casefold()
+                name = next(name for name in self.all_columns if name.casefold() == folded)
+                by = replace(by, attribute=name)
+            most = self.table.most or 1
+            unit = replace(unit, column=self.table.person, max_rows=most, by=by)
         names = {attribute.name for attribute in attributes}
         lookups = [lookup for lookup in self.people.lookups if lookup.key in names]
-        return Domain(attributes, self.people.name, unit, None, lookups, self)
+        editions = self.people.editions
+        return Domain(attributes, self.people.name, unit, None, lookups, self, editions)
+
+    def drops(self, attribute: Attribute) -> bool:
+        """Whether a row of the level may have no declared cell of an attribute.
+
+        Counts and sums of persons without rows are 0, and other features of them are missing, which
+        has a cell. Rows of other editions are not in the table.
+        """
+        feature = self.every_feature.get(attribute.name)
+        if feature is not None:
+            least = 0.0 if feature.clip is None else min(feature.clip[0], 0.0)
+            first = getattr(attribute, "edges", (least,))[0]
+            beyond = isinstance(attribute, Numbers) or first > least
+            return feature.is_number and attribute.outside == "drop" and beyond
+        if attribute.name not in self.sources:  # everyone
+            return False
+        table, source = self.sources[attribute.name]
+        editions = table.editions if table == self.table else None
+        return attribute.drops and (editions is None or source.name != editions.date)
+
+    def at(self, edition: str) -> Level:
+        """The level of one edition."""
+        people = self.people.at(edition)
+        assert people.editions is not None  # noqa: S101 - it is at one
+        return replace(
+            self, people=people, features=tuple(f.at(people.editions) for f in self.features)
+        )
 
     @property
     def tables(self) -> tuple[PrivateTable, ...]:
@@ -398,6 +533,94 @@ class Level:
     def persons_table(self) -> PrivateTable:
         """The table that says who the persons are."""
         return (*self.people.singles, *self.people.tables)[0]
+
+    @property
+    def label(self) -> str:
+        """What it is called among several levels."""
+        return PERSONS if self.base is None else self.base
+
+    @cached_property
+    def text(self) -> str:
+        """All that decides what is counted, as one canonical line."""
+        return json.dumps(level_facts(self), sort_keys=True, default=str)
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Several levels of one people: what a batch reads that is about persons and about rows.
+
+    Each level is counted by itself. As one table they are the rows of all of them, with an
+    attribute that says of which level a row is; columns that levels have in common are one
+    attribute. A statement reads the rows of its own level, and a ratio those of two.
+
+    Parameters
+    ----------
+    levels
+        At least two, no two of the same table.
+
+    Examples
+    --------
+    >>> customers = PrivateTable("customers", "id", (Categories("region", ["n", "s"]),))
+    >>> orders = PrivateTable("orders", "customer", (Integers("month", 1, 12),), most=12)
+    >>> shop = People("shop", [customers, orders])
+    >>> both = Levels((shop.persons(["region"]), shop.events("orders", ["month", "region"])))
+    >>> both.domain.names, both.axes(both.levels[1])
+    (('(table)', 'region', 'month'), (2, 1))
+    """
+
+    levels: tuple[Level, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", tuple(self.levels))
+        if len(self.levels) < 2 or len({level.label for level in self.levels}) < len(self.levels):
+            raise DomainError("several levels need at least two, each of another table")
+        if any(level.people != self.people for level in self.levels):
+            raise DomainError("several levels must be of one people")
+        self.domain  # noqa: B018 - it checks that attributes of one name are the same
+
+    @property
+    def people(self) -> People:
+        """Whose tables."""
+        return self.levels[0].people
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The rows of all levels as one table, which no engine counts."""
+        attributes: dict[str, Attribute] = {}
+        for level in self.levels:
+            for attribute in level.domain.attributes:
+                known = attributes.setdefault(attribute.name.casefold(), attribute)
+                if known != attribute:
+                    raise DomainError(
+                        f"{attribute.name!r} means different columns of persons and of rows; plan "
+                        "statements about persons and about rows as two batches"
+                    )
+        source = Categories(SOURCE, [level.label for level in self.levels])
+        names = {attribute.name for attribute in attributes.values()}
+        lookups = [lookup for lookup in self.people.lookups if lookup.key in names]
+        every = [source, *attributes.values()]
+        people = self.people
+        return Domain(every, people.name, people.unit, None, lookups, self, people.editions)
+
+    def at(self, edition: str) -> Levels:
+        """The levels of one edition."""
+        return Levels(tuple(level.at(edition) for level in self.levels))
+
+    def drops(self, attribute: Attribute) -> bool:
+        """Whether a row of a level that has an attribute may have no declared cell of it."""
+        return any(
+            attribute.name in level.domain.names and level.drops(attribute) for level in self.levels
+        )
+
+    def axes(self, level: Level) -> tuple[int, ...]:
+        """The places of the attributes of one level among those of all."""
+        return tuple(map(self.domain.names.index, level.domain.names))
+
+    @property
+    def tables(self) -> tuple[PrivateTable, ...]:
+        """The private tables that are read, each once."""
+        used = [table for level in self.levels for table in level.tables]
+        return tuple(table for table in self.people.tables if table in used)
 
     @cached_property
     def text(self) -> str:
@@ -430,6 +653,38 @@ def undeclared(feature: Any, constants: Iterable[int]) -> Integers:
     return Integers(str(feature), 0, max([0, *constants]) + 1)
 
 
+def restricted(feature: Feature, name: str, where: str | None) -> Feature | None:
+    """The same count or sum of some of the rows, whose values are in the same range.
+
+    None where a part of the rows may have a value beyond it: numbers below 0 are added up.
+
+    >>> n = Feature(Integers("n", 0, 20), "orders", "count")
+    >>> large = restricted(n, "n_large", "amount >= 100")
+    >>> large.attribute.labels == n.attribute.labels, large.where
+    (True, 'amount >= 100')
+    """
+    low, _ = feature.clip or (0.0, 0.0)
+    attribute = feature.attribute
+    ends = {"integers": "low", "bins": "edges", "numbers": "knots"}
+    first = getattr(attribute, ends.get(attribute.kind, ""), None)
+    least = first[0] if isinstance(first, tuple) else first
+    if low < 0 or least is None or least > 0 or feature.value not in {"count", "sum"}:
+        return None
+    return replace(feature, attribute=_named(attribute, name), where=where)
+
+
+def summed(
+    attribute: Attribute, name: str, constants: Iterable[int]
+) -> tuple[Integers, Any] | None:
+    """The attribute and the clip of a sum that statements only compare with constants.
+
+    Only of whole numbers that are not below 0: then the constants are the range, as of a count.
+    """
+    if not isinstance(attribute, Integers) or attribute.low < 0 or attribute.width != 1:
+        return None
+    return undeclared(name, constants), (float(attribute.low), float(attribute.high))
+
+
 def like(attribute: Attribute, name: str) -> Attribute:
     """The attribute of a first, last, least or greatest value, which has the values of a column.
 
@@ -449,30 +704,54 @@ def people_facts(people: People) -> dict[str, Any]:
         "lrm-domain": VERSION,
         "people": people.name,
         "neighbours": people.neighbours,
+        **({} if people.editions is None else {"editions": people.editions.facts}),
         "tables": [_table_facts(table) for table in people.tables],
         **({"features": [_feature_facts(f) for f in people.features]} if people.features else {}),
         **({"lookups": [lookup.facts for lookup in people.lookups]} if people.lookups else {}),
     }
 
 
-def level_facts(level: Level) -> dict[str, Any]:
-    """A level as plain values for YAML: its people, and the section that says which table it is."""
+def level_facts(level: Level | Levels, rest: Sequence[str] = ()) -> dict[str, Any]:
+    """A level as plain values for YAML: its people, and the section that says which table it is.
+
+    ``rest`` names the attributes that have a cell for what their rules drop.
+    """
+    facts = people_facts(level.people) | ({"rest": list(rest)} if rest else {})
+    if isinstance(level, Levels):
+        return {**facts, "levels": [_section(part) for part in level.levels]}
+    return {**facts, "level": _section(level)}
+
+
+def _section(level: Level) -> dict[str, Any]:
     section: dict[str, Any] = {"columns": list(level.columns)}
     if level.base is not None:
         section["events"] = level.base
     if level.features:
         section["features"] = [_feature_facts(feature) for feature in level.features]
-    return {**people_facts(level.people), "level": section}
+    return section
 
 
 def _table_facts(table: PrivateTable) -> dict[str, Any]:
     return {
         "name": table.name,
         "person": table.person,
-        "rows": "one" if table.most is None else {"most": table.most},
+        **({} if table.editions is None else {"date": table.editions.date}),
+        "rows": _rows_facts(table),
         **({} if table.csv is None else {"csv": table.csv.facts}),
         "attributes": [attribute_facts(attribute) for attribute in table.attributes],
     }
+
+
+def _rows_facts(table: PrivateTable) -> Any:
+    if table.most is None:
+        return "one"
+    return {"most": table.most, **({} if table.by is None else limit_facts(table.by))}
+
+
+def limit_facts(by: GroupLimit) -> dict[str, Any]:
+    """A limit by group as fields of a domain file."""
+    groups = {} if by.groups is None else {"groups": by.groups}
+    return {"by": {by.attribute: by.most}, **groups}
 
 
 def _feature_facts(feature: Feature) -> dict[str, Any]:

@@ -25,6 +25,18 @@ Rows that an attribute drops, but that statements without it count, come after a
 first *c* are chosen among a person's other rows, and what is left of *c* among these, in the same
 way.
 
+**Limits by group.** Where at most *b* rows of a person count in each cell of an attribute, its
+*groups*, and in at most *g* of them, this comes before:
+
+1. The rows of each person in each group are chosen as above, at most *b* of them; the name is then
+   ``rows:`` + the number of the group in digits + ``:`` + the person's name, so that no two pairs
+   of a person and a group have the same.
+2. Of each person's groups the first *g* are kept, in the order of the first 60 bits of the SHA-256
+   of ``groups:`` + number + ``:`` + name under the key, then of the group's number. Groups that
+   have no rows but those that an attribute drops come last.
+
+Of the rows that are left, at most *c* of each person are chosen as above.
+
 For any key, which rows of a person are kept depends on that person's rows alone: adding or
 removing a person changes the counts by at most *c* in all. The guarantee therefore holds
 whatever the key is, known or not; only the fairness of the choice rests on it.
@@ -36,7 +48,10 @@ import hashlib
 import numbers
 import secrets
 import uuid
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
+
+from lrm.privacy.unit import GroupLimit
 
 LONGEST_NAME = 256
 """Bytes up to which a name is compared as it is: sorting needs no more memory for longer ones."""
@@ -105,6 +120,62 @@ def kept_rows(
     """
     first = _chosen(name, cells, max_rows, key)
     return first + _chosen(name, later, max_rows - len(first), key)
+
+
+def group_name(name: bytes, group: int, what: bytes = b"rows") -> bytes:
+    """What stands for a person in one group, where rows or groups are chosen.
+
+    >>> group_name(b"Ann", 3)
+    b'rows:3:Ann'
+    """
+    return b"%s:%d:%s" % (what, group, name)
+
+
+def group_order(name: bytes, group: int, key: bytes) -> int:
+    """A person's groups are kept in the order of these numbers."""
+    return offset_of(group_name(name, group, b"groups"), 1 << 4 * OFFSET_DIGITS, key)
+
+
+def kept_by_group(  # noqa: PLR0913, PLR0917 - a person's rows, the rule and the key
+    name: bytes,
+    cells: Sequence[int],
+    later: Sequence[int],
+    limit: GroupLimit,
+    group_of: Callable[[int], int],
+    key: bytes,
+) -> tuple[list[int], list[int]]:
+    """Return the cells of a person's rows that a limit by group leaves, and of dropped ones.
+
+    Examples
+    --------
+    >>> limit = GroupLimit("month", 1)
+    >>> kept_by_group(b"Ann", [10, 11, 20], [12, 30], limit, lambda cell: cell // 10, b"key")
+    ([10, 20], [30])
+    """
+    groups: defaultdict[int, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    for dropped, rows in enumerate((cells, later)):
+        for cell in rows:
+            groups[group_of(cell)][dropped].append(cell)
+    order = sorted(groups, key=lambda g: (not groups[g][0], group_order(name, g, key), g))
+    kept: tuple[list[int], list[int]] = ([], [])
+    for group in order[: limit.groups]:
+        regular, dropped_rows = groups[group]
+        rows = kept_rows(group_name(name, group), regular, limit.most, key, dropped_rows)
+        kept[0].extend(rows[: len(regular)])
+        kept[1].extend(rows[len(regular) :])
+    return kept
+
+
+def kept_values(name: bytes, values: Collection[bytes], most: int, key: bytes) -> list[bytes]:
+    """Return which of a person's different values count, where at most so many do.
+
+    Examples
+    --------
+    >>> len(kept_values(b"Ann", [b"red", b"blue", b"green"], 2, b"key"))
+    2
+    """
+    begin = f"{key.hex()}{len(name)}:".encode() + name
+    return sorted(values, key=lambda v: (hashlib.sha256(begin + v).hexdigest(), v))[:most]
 
 
 def _chosen(name: bytes, cells: Sequence[int], max_rows: int, key: bytes) -> list[int]:

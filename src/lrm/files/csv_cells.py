@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lrm.errors import UsageError
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 """What a spreadsheet may run as a formula, behind any number of apostrophes."""
@@ -29,19 +31,60 @@ def csv_text(text: str) -> str:
     return text
 
 
-def csv_document(rows: Iterable[Iterable[str | float]]) -> str:
-    r"""Return rows as CSV: text passes `csv_text`, numbers are written as Python does.
-
-    >>> csv_document([["name", "n"], ["a, b", 0.5], ["=1", 2]])
-    'name,n\n"a, b",0.5\n\'=1,2\n'
-    """
-    return "".join(",".join(map(csv_cell, row)) + "\n" for row in rows)
-
-
-def csv_cell(value: str | float) -> str:
-    """Return one cell as it stands in a file."""
+def csv_cell(value: str | float, separator: str = ",") -> str:
+    """Return one cell as it stands in a file whose cells are separated by ``separator``."""
     if not isinstance(value, str):
         return repr(value)
     text = csv_text(value)
     # A carriage return alone ends a line to many readers; csv.writer leaves it bare.
-    return '"' + text.replace('"', '""') + '"' if _SPECIAL.search(text) else text
+    special = _SPECIAL.search(text) or separator in text
+    return '"' + text.replace('"', '""') + '"' if special else text
+
+
+THOUSANDS = {"none": "", "comma": ",", "point": ".", "space": " ", "apostrophe": "'"}
+"""What may separate thousands, by name."""
+
+
+@dataclass(frozen=True)
+class NumberStyle:
+    """How numbers are spelt in a CSV file.
+
+    A file with a decimal comma has semicolons between its cells, as spreadsheets expect.
+
+    >>> NumberStyle(",", ".").number("-1234567.25"), NumberStyle(thousands=",").number("12345")
+    ('-1.234.567,25', '"12,345"')
+    >>> NumberStyle(",").number("1e-05"), NumberStyle().number("0.5")
+    ('1e-05', '0.5')
+    """
+
+    decimal: str = "."
+    thousands: str = ""
+
+    def __post_init__(self) -> None:
+        if self.decimal not in {".", ","}:
+            raise UsageError(f"decimal must be '.' or ',', not {self.decimal!r}")
+        if self.thousands not in THOUSANDS.values() or self.thousands == self.decimal:
+            listed = ", ".join(map(repr, THOUSANDS.values()))
+            raise UsageError(
+                f"thousands must be one of {listed}, other than the decimal {self.decimal!r}; "
+                f"not {self.thousands!r}"
+            )
+
+    @property
+    def separator(self) -> str:
+        """What stands between cells."""
+        return ";" if self.decimal == "," else ","
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether numbers are spelt as Python spells them."""
+        return self == NumberStyle()
+
+    def number(self, text: str) -> str:
+        """A number as a cell, from Python's spelling of it."""
+        digits, point, fraction = text.partition(".")
+        if self.thousands and digits.removeprefix("-").isdecimal():
+            digits = f"{int(digits):,}".replace(",", self.thousands)
+            digits = f"-{digits}" if text.startswith("-0") else digits
+        cell = digits + (self.decimal if point else "") + fraction
+        return f'"{cell}"' if self.separator in cell else cell

@@ -1,4 +1,4 @@
-"""What a file holds, taken out piece by piece, each with the type that it must have."""
+"""What JSON of a file or of a request holds, each piece with the type that it must have."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.errors import FileFormatError
+from lrm.errors import FileFormatError, LrmError
 
 T = TypeVar("T")
 
 _MOST_TEXT = 1 << 24
+_HALVES = re.compile("[\ud800-\udfff]")
+"""Halves of characters, which JSON can write and no text can hold."""
+
 _WHOLE = re.compile(r"0|[1-9][0-9]{0,99}", re.ASCII)
 _RATIO = re.compile(r"[0-9]{1,400}(/[1-9][0-9]{0,399}|\.[0-9]{1,400})?", re.ASCII)
 
@@ -27,9 +30,11 @@ class Facts:
     values
         What JSON held: anything.
     names
-        Exactly the keys that it must have.
+        Exactly the keys that it must have; any, where a reader has a default for what is missing.
     where
         What it is called in errors.
+    error
+        The class of the errors.
 
     >>> facts = Facts({"bits": 30}, ["bits"])
     >>> facts.integer("bits", 0, 62)
@@ -40,23 +45,30 @@ class Facts:
     lrm.errors.FileFormatError: 'bits' must be an integer
     """
 
-    def __init__(self, values: Any, names: Sequence[str], where: str = "") -> None:
-        self._where = where
+    def __init__(
+        self,
+        values: Any,
+        names: Sequence[str] | None,
+        where: str = "",
+        error: type[LrmError] = FileFormatError,
+    ) -> None:
+        self._where, self._error = where, error
         if not isinstance(values, dict):
-            raise FileFormatError(f"{where or 'the facts'} must be an object of JSON")
-        for name in names:
+            raise error(f"{where or 'the facts'} must be an object of JSON")
+        for name in names or ():
             if name not in values:
-                raise FileFormatError(f"{self._name(name)} is missing")
+                raise error(f"{self._name(name)} is missing")
+        known = values if names is None else names
         for name in values:
-            if name not in names:
-                raise FileFormatError(f"{where or 'it'} has a fact that is not known")
+            if name not in known:
+                raise error(f"{where or 'it'} has a fact that is not known")
         self._values: dict[str, Any] = values
 
     def _name(self, name: str) -> str:
         return f"{name!r} of {self._where}" if self._where else repr(name)
 
-    def _fail(self, name: str, expected: str) -> FileFormatError:
-        return FileFormatError(f"{self._name(name)} must be {expected}")
+    def _fail(self, name: str, expected: str) -> LrmError:
+        return self._error(f"{self._name(name)} must be {expected}")
 
     def any(self, name: str) -> Any:
         """A value of any type, for a reader of its own."""
@@ -70,25 +82,25 @@ class Facts:
         """What ``read`` makes of the value, or None for null."""
         return read(name) if self.has(name) else None
 
-    def text(self, name: str, pattern: str | None = None) -> str:
+    def text(self, name: str, pattern: str | None = None, *, default: str | None = None) -> str:
         """A text, of the form of a regular expression where one is given."""
-        value = self._values[name]
-        if not isinstance(value, str) or len(value) > _MOST_TEXT:
+        value = self._values.get(name, default)
+        if not isinstance(value, str) or len(value) > _MOST_TEXT or _HALVES.search(value):
             raise self._fail(name, "text")
         if pattern is not None and not re.fullmatch(pattern, value, re.ASCII):
             raise self._fail(name, "text of another form")
         return value
 
-    def choice(self, name: str, *options: str) -> str:
+    def choice(self, name: str, *options: str, default: str | None = None) -> str:
         """One of a few words."""
-        value = self._values[name]
+        value = self._values.get(name, default)
         if not isinstance(value, str) or value not in options:
             raise self._fail(name, " or ".join(map(repr, options)))
         return value
 
-    def flag(self, name: str) -> bool:
+    def flag(self, name: str, *, default: bool | None = None) -> bool:
         """True or false."""
-        value = self._values[name]
+        value = self._values.get(name, default)
         if not isinstance(value, bool):
             raise self._fail(name, "true or false")
         return value
@@ -104,9 +116,9 @@ class Facts:
             raise self._fail(name, f"between {least:,} and {most:,}")
         return value
 
-    def number(self, name: str, least: float = 0.0) -> float:
+    def number(self, name: str, least: float = 0.0, *, default: float | None = None) -> float:
         """A finite number of at least ``least``."""
-        return self._number(name, self._values[name], least)
+        return self._number(name, self._values.get(name, default), least)
 
     def _number(self, name: str, value: Any, least: float = -1e300) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -185,6 +197,12 @@ class Arrays:
         if kind == "f8" and not np.all(np.isfinite(array)):
             raise FileFormatError(f"the array {name!r} holds NaN or infinity")
         return array
+
+    def part(self, prefix: str) -> Arrays:
+        """The arrays whose names begin so, without the prefix: all of them belong to one record."""
+        own = {name: array for name, array in self._arrays.items() if name.startswith(prefix)}
+        self._taken.update(own)
+        return Arrays({name.removeprefix(prefix): array for name, array in own.items()})
 
     def __contains__(self, name: str) -> bool:
         return name in self._arrays

@@ -76,6 +76,24 @@ def how_many(count: int) -> str:
     return f"10^{exponent}" if leading == "1" else f"{leading}·10^{exponent}"
 
 
+def in_percent(share: float) -> str:
+    """Spell a share.
+
+    >>> in_percent(0.95), in_percent(0.12345)
+    ('95 %', '12.35 %')
+    """
+    return f"{100 * share:.4g} %"
+
+
+def sentence(words: str) -> str:
+    """Spell words as a sentence.
+
+    >>> sentence("at ε = 1, all tables are usable")
+    'At ε = 1, all tables are usable.'
+    """
+    return f"{words[0].upper()}{words[1:]}." if words else ""
+
+
 def seconds(value: float) -> str:
     """Spell a duration.
 

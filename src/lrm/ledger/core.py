@@ -1,6 +1,6 @@
 """The ledger itself: budgets per table, spent before data is read."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -8,22 +8,28 @@ from pathlib import Path
 from lrm.errors import BudgetExceeded, LedgerError
 from lrm.files.locations import is_address, shown
 from lrm.ledger.entries import (
+    NO_DELTA,
     Accounting,
     Budget,
+    Charge,
+    DeltaAccount,
     Entry,
     History,
     Kind,
+    Purpose,
     Row,
     Snapshot,
+    already_charged,
     check_head,
     check_history,
     check_text,
+    delta_text,
     promise_text,
     read_entry,
 )
 from lrm.ledger.store import DEFAULT_TIMEOUT, Store
 from lrm.privacy.amounts import Amount, parse_amount, spell, spell_amount
-from lrm.privacy.budget import Privacy
+from lrm.privacy.budget import LEAST_DELTA, ApproxZCDP
 from lrm.privacy.unit import PrivacyUnit
 
 
@@ -106,6 +112,7 @@ class Ledger:
         accounting: Accounting | str = Accounting.EPSILON,
         *,
         unit: PrivacyUnit | None = None,
+        delta_limit: Amount | None = None,
     ) -> Budget:
         """Give ``table`` a budget, once and for all; creates the ledger if there is none.
 
@@ -122,12 +129,15 @@ class Ledger:
             ``"epsilon"`` for pure releases only, ``"rho"`` for Gaussian and pure ones.
         unit
             Whom the limit protects; by default one row, added or removed.
+        delta_limit
+            Of a budget in rho: the most δ that may be spent on discovering values; none by default.
         """
         check_text(table, "a table name")
         kept_in = _accounting(accounting)
         amount = parse_amount(limit, f"the limit in {kept_in.value}")
         protected = PrivacyUnit() if unit is None else _checked_unit(unit)
-        budget = Budget(table, kept_in, protected, amount, Fraction(0))
+        delta = None if delta_limit is None else _delta_account(delta_limit, kept_in)
+        budget = Budget(table, kept_in, protected, amount, Fraction(0), delta=delta)
         self._store.prepare()
 
         def decide(snapshot: Snapshot) -> Row:
@@ -143,7 +153,16 @@ class Ledger:
         self._store.append(decide)
         return budget
 
-    def spend(self, table: str, privacy: Privacy, *, unit: PrivacyUnit, purpose: str) -> Entry:
+    def spend(  # noqa: PLR0913 - the parts of one entry
+        self,
+        table: str,
+        privacy: Charge,
+        *,
+        unit: PrivacyUnit,
+        purpose: str,
+        editions: Sequence[str] = (),
+        key: str | None = None,
+    ) -> Entry:
         """Spend what a release with this guarantee costs; call it before reading data.
 
         Parameters
@@ -159,6 +178,12 @@ class Ledger:
             the budget, it is refused.
         purpose
             What the release is for, in words or as a digest of its plan.
+        editions
+            Of a budget per period: the editions that the release reads, whose accounts are each
+            charged.
+        key
+            The key of a job, under which the budget is charged once, however often the job is
+            repeated.
 
         Returns
         -------
@@ -169,36 +194,67 @@ class Ledger:
         ------
         BudgetExceeded
             When less is left; nothing is spent then.
+        AlreadyCharged
+            When the key was charged before; nothing is spent then.
         LedgerError
             When the ledger cannot be written or trusted, has no such budget, or
             cannot count such a guarantee; no data may be read then.
         """
         check_text(purpose, "a purpose")
+        if purpose.startswith("{"):
+            raise LedgerError("a purpose must not begin with a brace; write it in words")
+        if key is not None:
+            check_text(key, "a key")
         _checked_unit(unit)
+        stored = Purpose(purpose, tuple(editions), key or "")
 
         def decide(snapshot: Snapshot) -> Row:
-            budget = self._budget(check_history(snapshot), table)
-            cost = _affordable(budget, privacy, unit)
-            return self._row(snapshot, budget, cost, unit, privacy, purpose)
+            history = check_history(snapshot)
+            budget = self._budget(history, table)
+            _refuse_charged(history, table, key)
+            cost = _affordable(budget, privacy, unit, stored.editions)
+            return self._row(snapshot, budget, cost, unit, privacy, stored.text)
 
         return read_entry(self._store.append(decide))
 
-    def preview(self, table: str, privacy: Privacy, *, unit: PrivacyUnit) -> Budget:
+    def preview(
+        self,
+        table: str,
+        privacy: Charge,
+        *,
+        unit: PrivacyUnit,
+        editions: Sequence[str] = (),
+        key: str | None = None,
+    ) -> Budget:
         """Return the budget as it would be after a spend; raises the same errors as `spend`."""
-        budget = self.budget(table)
-        return budget.charged(_affordable(budget, privacy, _checked_unit(unit)))
+        history = self._history()
+        budget = self._budget(history, table)
+        _refuse_charged(history, table, key)
+        cost = _affordable(budget, privacy, _checked_unit(unit), editions)
+        return budget.charged(cost, editions, _delta_of(privacy))
 
-    def budget(self, table: str) -> Budget:
-        """Return the budget of ``table``."""
-        return self._budget(self._history(), table)
+    def charged_with(self, table: str, key: str) -> Entry | None:
+        """Return the entry that a key was charged with in the budget of ``table``, if any."""
+        history = self._history()
+        self._budget(history, table)
+        return _charged_with(history, table, key)
+
+    def budget(self, table: str, edition: str | None = None) -> Budget:
+        """Return the budget of ``table``, or the account of one of its editions."""
+        budget = self._budget(self._history(), table)
+        if edition is None:
+            return budget
+        budget.left((edition,))
+        return budget.account(edition)
 
     def budgets(self) -> tuple[Budget, ...]:
         """Return all budgets, in the order in which they were created."""
         return tuple(self._history().budgets.values())
 
-    def remaining(self, table: str) -> Fraction:
-        """Return what is left of the budget of ``table``, in ε or ρ."""
-        return self.budget(table).remaining
+    def remaining(self, table: str, edition: str | None = None) -> Fraction:
+        """Return what is left of the budget of ``table``, or of one edition, in ε or ρ."""
+        budget = self.budget(table)
+        return budget.left(() if edition is None else (edition,))
 
     def history(self, table: str | None = None) -> tuple[Entry, ...]:
         """Return the entries of ``table``, or of all tables, oldest first."""
@@ -250,7 +306,7 @@ class Ledger:
         budget: Budget,
         amount: Fraction,
         unit: PrivacyUnit,
-        privacy: Privacy | None = None,
+        privacy: Charge | None = None,
         purpose: str = "",
     ) -> Row:
         """Make the row that follows the head: a spend, or the creation of a budget."""
@@ -261,7 +317,7 @@ class Ledger:
             accounting=budget.accounting.value,
             unit=unit.text,
             amount=str(amount),
-            promise="" if privacy is None else promise_text(privacy),
+            promise=_created(budget) if privacy is None else promise_text(privacy),
             purpose=purpose,
             time=self._clock().astimezone(UTC).isoformat(timespec="microseconds"),
             previous=snapshot.digest,
@@ -269,18 +325,59 @@ class Ledger:
         ).sealed()
 
 
-def _affordable(budget: Budget, privacy: Privacy, unit: PrivacyUnit) -> Fraction:
+def _charged_with(history: History, table: str, key: str) -> Entry | None:
+    found = (entry for entry in history.entries if entry.table == table and entry.key == key)
+    return next(found, None)
+
+
+def _refuse_charged(history: History, table: str, key: str | None) -> None:
+    """Refuse a key that was charged before."""
+    entry = None if key is None else _charged_with(history, table, key)
+    if entry is not None:
+        raise already_charged(entry)
+
+
+def _affordable(
+    budget: Budget, privacy: Charge, unit: PrivacyUnit, editions: Sequence[str]
+) -> Fraction:
     """Return what the guarantee costs, unless it is more than what is left."""
     cost = budget.cost(privacy, unit)
-    if cost > budget.remaining:
+    remaining = budget.left(editions)
+    if cost > remaining:
         name = budget.accounting.value
+        least = min(editions, key=lambda each: budget.account(each).remaining, default="")
+        account = f" in {least}" if least else ""
         raise BudgetExceeded(
-            f"table '{budget.table}' has {spell_amount(budget.remaining, 'down')} {name} left of "
-            f"{spell_amount(budget.limit, 'down')}, but this release costs "
+            f"table '{budget.table}' has {spell_amount(remaining, 'down')} {name} left of "
+            f"{spell_amount(budget.limit, 'down')}{account}, but this release costs "
             f"{spell_amount(cost, 'up')}; ask for less, or do not release"
         )
-    budget.charged(cost)
+    left, delta = budget.delta_left(privacy, editions), _delta_of(privacy)
+    if left is not None and delta > left:
+        raise BudgetExceeded(
+            f"table '{budget.table}' has {spell_amount(left, 'down')} delta left, but discovering "
+            f"these values costs {spell_amount(delta, 'up')}; ask for less, or do not discover them"
+        )
+    budget.charged(cost, editions, delta)
     return cost
+
+
+def _delta_of(privacy: Charge) -> Fraction:
+    return privacy.delta if isinstance(privacy, ApproxZCDP) else NO_DELTA
+
+
+def _created(budget: Budget) -> str:
+    """What the entry that creates a budget states beside its limit."""
+    return delta_text(None if budget.delta is None else budget.delta.limit)
+
+
+def _delta_account(limit: Amount, accounting: Accounting) -> DeltaAccount:
+    if accounting is not Accounting.RHO:
+        raise LedgerError(
+            "delta_limit is for budgets in rho, in which values are discovered; a budget in "
+            "epsilon takes pure releases only"
+        )
+    return DeltaAccount(parse_amount(limit, "delta", least=LEAST_DELTA, most=Fraction(1, 2)))
 
 
 def _accounting(accounting: Accounting | str) -> Accounting:

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from lrm.errors import LedgerError
+from lrm.errors import ChargeUnknown, LedgerError
 from lrm.files.locations import shown, unescaped_password, why_unreachable
 from lrm.ledger.entries import GENESIS, Row, Snapshot, stored_row
+from lrm.ledger.silence import Watch
 from lrm.ledger.store import COLUMNS, CREATE_HINT, DEFAULT_TIMEOUT, SCHEMA_VERSION, version_error
 
 if TYPE_CHECKING:
@@ -74,6 +75,14 @@ CREATE TRIGGER head_follows BEFORE UPDATE ON lrm_ledger.head
 _VALUES = ", ".join(["%s"] * 11)
 
 
+_GRACE = 1.0
+"""Seconds after the timeout in which the server may answer that the lock was not free."""
+
+
+class _ConnectionLost(LedgerError):  # noqa: N818 - says what happened
+    """The connection failed, so that what was sent last may or may not have arrived."""
+
+
 class PostgresStore:
     """Rows in the database at ``url``; waits up to ``timeout`` seconds for its lock."""
 
@@ -82,6 +91,11 @@ class PostgresStore:
         self._url = url
         self._timeout = timeout
         _check(self._driver, url)
+
+    @property
+    def _most_idle(self) -> float:
+        """After how many seconds the server ends a transaction whose client is gone."""
+        return max(5.0, self._timeout)
 
     @property
     def name(self) -> str:
@@ -102,12 +116,49 @@ class PostgresStore:
             return self._snapshot(db)
 
     def append(self, decide: Callable[[Snapshot], Row]) -> Row:
-        """Add the row that ``decide`` makes of the present state, in one transaction."""
-        with self._transaction("READ COMMITTED", lock=True) as db:
-            row = decide(self._snapshot(db))
-            db.execute(
-                f"INSERT INTO lrm_ledger.entries ({COLUMNS}) VALUES ({_VALUES})",  # noqa: S608
-                row.values(),
+        """Add the row that ``decide`` makes of the present state, in one transaction.
+
+        Where the connection is lost once COMMIT may have been sent, the ledger is asked again over
+        another one whether the row is there.
+        """
+        row = None
+        try:
+            with self._transaction("READ COMMITTED", lock=True) as db:
+                made = decide(self._snapshot(db))
+                db.execute(
+                    f"INSERT INTO lrm_ledger.entries ({COLUMNS}) VALUES ({_VALUES})",  # noqa: S608
+                    made.values(),
+                )
+                row = made  # what follows is COMMIT
+        except _ConnectionLost as lost:
+            if row is None:
+                raise LedgerError(f"{lost}; nothing was charged") from None
+        else:
+            return made
+        return self._committed(row)
+
+    def _committed(self, row: Row) -> Row:
+        """Return a row whose COMMIT was not answered, if the ledger has it.
+
+        The transaction that wrote it held the lock of writers until it ended, on the server too,
+        which ends one that nobody talks to: once this one has the lock, the row is there or never
+        will be.
+        """
+        try:
+            with self._transaction("READ COMMITTED", lock=True, patience=self._most_idle) as db:
+                found = db.execute(
+                    "SELECT digest FROM lrm_ledger.entries WHERE sequence = %s", (row.sequence,)
+                ).fetchone()
+        except LedgerError as error:
+            raise ChargeUnknown(
+                f"the connection to ledger {self.name} was lost while it was charged, and the "
+                f"ledger could not be asked again ({error}): it may be charged; "
+                f"`lrm budget history` shows an entry {row.sequence} of {row.time} if it was"
+            ) from None
+        if found != (row.digest,):
+            raise LedgerError(
+                f"the connection to ledger {self.name} was lost before the charge was committed; "
+                "nothing was charged; try again"
             )
         return row
 
@@ -126,27 +177,40 @@ class PostgresStore:
             raise LedgerError(version_error(self.name, head and head[0]))
 
     @contextmanager
-    def _transaction(self, isolation: str, *, lock: bool) -> Iterator["psycopg.Connection[Any]"]:
-        """Open a connection with one transaction; committed on disk when the block has ended."""
+    def _transaction(
+        self, isolation: str, *, lock: bool, patience: float = 0.0
+    ) -> Iterator["psycopg.Connection[Any]"]:
+        """Open a connection with one transaction; committed on disk when the block has ended.
+
+        It waits ``patience`` longer than the timeout for the lock.
+        """
+        wait = self._timeout + patience
+        lost = False
         try:
             with (
                 self._driver.connect(
                     self._url, connect_timeout=max(2, int(self._timeout)), autocommit=True
                 ) as db,
+                Watch(db, wait + _GRACE),
                 db.transaction(),
             ):
                 db.execute(f"SET TRANSACTION ISOLATION LEVEL {isolation}")
                 if lock:
                     db.execute("SET LOCAL synchronous_commit = on")
-                    db.execute(f"SET LOCAL lock_timeout = {max(1, int(self._timeout * 1000))}")
-                    db.execute("SET LOCAL idle_in_transaction_session_timeout = '60s'")
+                    db.execute(f"SET LOCAL lock_timeout = {max(1, int(wait * 1000))}")
+                    idle = int(self._most_idle * 1000)
+                    db.execute(f"SET LOCAL idle_in_transaction_session_timeout = {idle}")
                     db.execute(f"SELECT pg_advisory_xact_lock({_LOCK})")
                 yield db
         except self._driver.Error as error:
             reason = self._explain(error)
+            # An error of the server has a state; without one the connection itself has failed.
+            lost = isinstance(error, self._driver.OperationalError) and error.sqlstate is None
+            lost = lost or isinstance(error, self._driver.errors.AdminShutdown)
         else:
             return
-        raise LedgerError(reason)  # without the driver's own words, which may quote the URL
+        # Without the driver's own words, which may quote the URL.
+        raise _ConnectionLost(reason) if lost else LedgerError(reason)
 
     def _explain(self, error: Exception) -> str:
         errors = self._driver.errors

@@ -243,6 +243,29 @@ class ApproxDP(Guarantee):
         return [times, f"The noise also keeps zCDP with {within}, which adds up over releases."]
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class ApproxZCDP(Guarantee):
+    """The guarantee of ``delta``-approximate ``rho``-zCDP, which adds up in both.
+
+    With probability 1 − δ zCDP holds: Bun and Steinke, *Concentrated Differential Privacy* (2016),
+    section 8.
+    """
+
+    rho: Fraction
+    delta: Fraction
+    key = "approximate zCDP"
+    short = "approximate zCDP"
+    variant = "approximate zero-concentrated differential privacy"
+
+    def __post_init__(self) -> None:
+        check_exact(self.rho, "rho", LEAST_RHO, MOST_RHO)
+        check_exact(self.delta, "delta", LEAST_DELTA, Fraction(1, 2))
+
+    def _meaning(self) -> list[str]:
+        (alike,) = ZCDP(self.rho)._meaning()  # noqa: SLF001 - of the same kind
+        return [alike, f"That fails with a probability of at most {spell_amount(self.delta)} (δ)."]
+
+
 def _factor(exponent: float) -> str:
     """Spell e to a power, never below its value."""
     value = math.exp(exponent)
@@ -391,8 +414,3 @@ def _root(increasing: Callable[[float], float]) -> float:
         else:
             high = middle
     return math.exp(high)
-
-
-def unit_privacy(noise: Noise) -> Privacy:
-    """The guarantee at which errors are stated where none is given: ε = 1 or ρ = 1."""
-    return ZCDP(Fraction(1)) if noise == "gaussian" else PureDP(Fraction(1))

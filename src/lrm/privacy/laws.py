@@ -69,6 +69,11 @@ class NoiseLaw:
         return float(2.0 * (k**2 * mass).sum())
 
     @property
+    def is_gaussian(self) -> bool:
+        """Whether the norm of the weights decides the law of a weighted sum, as good as exactly."""
+        return self.noise == "gaussian"
+
+    @property
     def independent(self) -> bool:
         """Whether the noise on each integer is independent of that on others, and of one law."""
         return True

@@ -6,7 +6,7 @@ could fail looks at shapes, types and declared limits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
@@ -15,22 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lrm.errors import BudgetError, CountsError
-from lrm.privacy.bodies.base import Body
-from lrm.privacy.budget import Privacy, PureDP
-from lrm.privacy.laws import NoiseLaw, on_lattices
-from lrm.privacy.noise import (
-    Calibrated,
-    calibrate_gaussian,
-    calibrate_laplace,
-    check_gaussian,
-    check_laplace,
-    gaussian_scale,
-    laplace_scale,
-)
-from lrm.privacy.shaped import ShapedLaw, calibrate_shaped
+from lrm.privacy.budget import Privacy
+from lrm.privacy.laws import NoiseLaw
+from lrm.privacy.noise import Calibrated
+from lrm.privacy.norms import Moved, Norm
+from lrm.privacy.unit import PrivacyUnit
 
 
-class Measurable(Protocol):
+class Measurable(Moved, Protocol):
     """What the mechanism needs to know of an integer strategy."""
 
     @property
@@ -44,23 +36,8 @@ class Measurable(Protocol):
         ...
 
     @property
-    def sensitivity(self) -> int:
-        """How far one record moves the measurements, in L1 or in the norm of the body."""
-        ...
-
-    @property
-    def body(self) -> Body | None:
-        """The body that shapes the noise, and holds all that a record moves; None for L1 or L2."""
-        ...
-
-    @property
-    def squared_l2_sensitivity(self) -> int:
-        """How far one record moves the measurements, in squared L2."""
-        ...
-
-    @property
-    def divisors(self) -> NDArray[np.int64]:
-        """What divides every value of each measurement; one number where it is the same for all."""
+    def norm(self) -> Norm:
+        """The norm in which a record moves the measurements: it decides the noise."""
         ...
 
     def records(self, counts: NDArray[np.int64], /) -> int:
@@ -104,6 +81,39 @@ class TrueCounts:
 
     def _open(self) -> NDArray[np.int64]:
         return self.__values
+
+
+class OccurringValues:
+    """How many persons have each value that occurs: private, and kept out of sight.
+
+    >>> OccurringValues({"rare": 1})
+    <OccurringValues, hidden>
+    """
+
+    __slots__ = ("__persons",)
+
+    def __init__(self, persons: Mapping[str, int]) -> None:
+        self.__persons = dict(persons)
+
+    def __repr__(self) -> str:
+        return "<OccurringValues, hidden>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("occurring values are private and are not written to files")
+
+    def _open(self) -> dict[str, int]:
+        return self.__persons
+
+
+def publish_values(values: OccurringValues, noise: Calibrated, least: int) -> dict[str, int]:
+    """The values whose noisy number of persons is at least ``least``, in alphabetical order."""
+    persons = values._open()  # noqa: SLF001 - where they are opened
+    names = sorted(persons)
+    if not names:
+        return {}
+    noisy = noise.add_to(np.array([persons[name] for name in names], dtype=np.int64))
+    pairs = zip(names, noisy.tolist(), strict=True)
+    return {name: count for name, count in pairs if count >= least}
 
 
 def count_cells(counts: TrueCounts | ArrayLike) -> int:
@@ -152,58 +162,37 @@ class Measurements:
     noise: Calibrated
 
 
-def calibrate(strategy: Measurable, privacy: Privacy, factor: int) -> Calibrated:
-    """The noise for one guarantee, where a privacy unit counts for ``factor`` records."""
-    if strategy.body is not None:
-        pure = _pure(privacy)
-        return calibrate_shaped(
-            strategy.body, strategy.sensitivity, factor, pure, strategy.divisors
-        )
-    if isinstance(privacy, PureDP):
-        return calibrate_laplace(strategy.sensitivity * factor, privacy, strategy.divisors)
-    return calibrate_gaussian(strategy.squared_l2_sensitivity * factor**2, privacy)
-
-
-def _pure(privacy: Privacy) -> PureDP:
-    if not isinstance(privacy, PureDP):
-        raise BudgetError("shaped noise guarantees pure differential privacy; give epsilon alone")
-    return privacy
+def calibrate(
+    strategy: Measurable, privacy: Privacy, unit: PrivacyUnit, bits: int = 0
+) -> Calibrated:
+    """The noise for one guarantee of one unit, with counts in units of ``2^−bits`` of a record."""
+    return strategy.norm.calibrate(strategy, privacy, unit, bits)
 
 
 def check_calibration(  # noqa: PLR0913, PLR0917 - the noise of a release in full
     strategy: Measurable,
     privacy: Privacy,
-    factor: int,
+    unit: PrivacyUnit,
+    bits: int,
     distribution: str,
     scale: float,
     loss: Fraction,
 ) -> None:
     """Refuse noise that `calibrate` does not come to, in exact arithmetic and without a sampler."""
-    law = law_of(strategy, privacy, factor)
-    if isinstance(privacy, PureDP):
-        check_laplace(strategy.sensitivity * factor, privacy, scale, loss)
-    else:
-        check_gaussian(strategy.squared_l2_sensitivity * factor**2, privacy, scale, loss)
+    law = law_of(strategy, privacy, unit, bits)
+    strategy.norm.check_scale(strategy, privacy, unit, bits, scale, loss)
     # Older releases have noise on all integers, and its name states that.
     if distribution not in {law.distribution, law.fine.distribution}:
         raise BudgetError(f"the noise must be {law.distribution} for this guarantee")
 
 
-def law_of(strategy: Measurable, privacy: Privacy, factor: int) -> NoiseLaw:
+def law_of(strategy: Measurable, privacy: Privacy, unit: PrivacyUnit, bits: int = 0) -> NoiseLaw:
     """The noise that `calibrate` starts from, without its sampler.
 
     Calibration may raise the scale by some units in the last place, so that errors stated
     with this law are those of the noise drawn to 1e-13 of them.
     """
-    if strategy.body is not None:
-        scale = laplace_scale(strategy.sensitivity * factor, _pure(privacy).epsilon)
-        law = ShapedLaw("shaped", scale, strategy.body, strategy.sensitivity)
-        return law.on_lattice(strategy.divisors)
-    if isinstance(privacy, PureDP):
-        scale = laplace_scale(strategy.sensitivity * factor, privacy.epsilon)
-        return on_lattices(NoiseLaw("laplace", scale), strategy.divisors)
-    squared = strategy.squared_l2_sensitivity * factor**2
-    return NoiseLaw("gaussian", gaussian_scale(squared, privacy))
+    return strategy.norm.law(strategy, privacy, unit, bits)
 
 
 def check_fit(counts: TrueCounts | ArrayLike, cells: int) -> None:

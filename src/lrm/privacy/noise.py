@@ -70,7 +70,7 @@ class Calibrated:
         return self.law.scale
 
     def drawn(self) -> Calibrated:
-        """The same noise, drawn ahead for one use, where that takes long and needs no data."""
+        """Noise that is drawn ahead for one use, where that takes long and needs no data."""
         return self
 
     def add_to(self, true_values: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -267,12 +267,12 @@ class ShapedNoise(Calibrated):
 
 
 def calibrate_shaped(
-    body: Body, sensitivity: int, factor: int, privacy: PureDP, divisors: NDArray[np.int64]
+    body: Body, sensitivity: int, moved: int, privacy: PureDP, divisors: NDArray[np.int64]
 ) -> ShapedNoise:
-    """Noise for a unit that counts for ``factor`` records, each of which moves by norm 1 at most.
+    """Noise for a unit that moves the measurements by norm ``moved/Δ`` at most.
 
     The scale is a float64 that is rounded up; the noise has exactly this scale, and its loss is
-    ``Δ·factor/scale``.
+    ``moved/scale``.
 
     >>> from lrm.privacy.bodies.tables import Tables
     >>> noise = calibrate_shaped(
@@ -281,7 +281,7 @@ def calibrate_shaped(
     >>> noise.scale, noise.loss
     (30.0, Fraction(1, 10))
     """
-    scale = laplace_scale(sensitivity * factor, privacy.epsilon)
+    scale = laplace_scale(moved, privacy.epsilon)
     check_scale(scale, 0, "epsilon")
     law = ShapedLaw("shaped", scale, body, sensitivity).on_lattice(divisors)
-    return ShapedNoise(law, privacy, Fraction(sensitivity * factor) / Fraction(scale), None)
+    return ShapedNoise(law, privacy, Fraction(moved) / Fraction(scale), None)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from dataclasses import asdict, dataclass, field, replace
+from typing import Literal, get_args
 
 from lrm.errors import BudgetError
 from lrm.privacy.amounts import spell
+from lrm.privacy.periods import PERIODS, Period
 
 Neighbours = Literal["add-remove", "substitute"]
 """Neighbouring tables differ by one unit added or removed, or by one replaced by another."""
@@ -17,8 +18,61 @@ MOST_ROWS = 10**9
 PERSON = "(person)"
 """The column of a table that has one row per person of a people."""
 
-NO_PEOPLE = ("people", None)
-"""The fact that older files leave out."""
+LATER = ("people", "period", "by")
+"""Facts that are left out where they are None, as in files from before there were any."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLimit:
+    """At most so many rows of a person in each group of rows, and in at most so many groups.
+
+    Parameters
+    ----------
+    attribute
+        The attribute whose cells are the groups.
+    most
+        The most rows of a person in one group.
+    groups
+        The most groups in which a person has rows; None for all.
+
+    Examples
+    --------
+    >>> GroupLimit("month", 4, groups=6).words
+    'at most 4 of them in each cell of month, in at most 6 cells'
+    """
+
+    attribute: str
+    most: int
+    groups: int | None = None
+    size: int = field(default=0, compare=False, repr=False)
+    """Cells of the attribute in a domain; 0 before the limit belongs to one."""
+    axis: int = field(default=0, compare=False, repr=False)
+    """The attribute's place in that domain."""
+    stride: int = field(default=0, compare=False, repr=False)
+    """How many cells of that domain apart its next cell is, in a list of all cells."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.attribute, str) or not self.attribute.strip():
+            raise BudgetError(f"by must name an attribute, not {spell(self.attribute)}")
+        for name, value in (("by", self.most), ("groups", self.groups)):
+            if value is None and name == "groups":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_ROWS:
+                raise BudgetError(
+                    f"{name} must be a whole number from 1 to {MOST_ROWS:,}, not {spell(value)}"
+                )
+
+    @property
+    def words(self) -> str:
+        """The limit, for people."""
+        groups = "" if self.groups is None else f", in at most {self.groups:,} cells"
+        groups = ", in at most 1 cell" if self.groups == 1 else groups
+        return f"at most {self.most:,} of them in each cell of {self.attribute}{groups}"
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """The limit as plain values."""
+        return {"attribute": self.attribute, "most": self.most, "groups": self.groups}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +92,16 @@ class PrivacyUnit:
     people
         The name of a people with several tables: a unit is one person with all rows in all of
         them, and ``max_rows`` those that count in one table. None for a single table.
+    period
+        Where each edition of a report is about one period: a unit has all its rows in one period,
+        and ``max_rows`` in each. Rows of the same person in another period are another unit.
+    by
+        A further limit of a person's rows, in each cell of an attribute.
 
     Examples
     --------
-    >>> PrivacyUnit()
-    PrivacyUnit(column=None, max_rows=1, neighbours='add-remove', people=None)
+    >>> PrivacyUnit("patient_id").max_rows
+    1
     >>> PrivacyUnit("patient_id", 3).words
     "one person (column 'patient_id') with at most 3 rows, added or removed"
     """
@@ -51,6 +110,8 @@ class PrivacyUnit:
     max_rows: int = 1
     neighbours: Neighbours = "add-remove"
     people: str | None = None
+    period: Period | None = None
+    by: GroupLimit | None = None
 
     def __post_init__(self) -> None:
         if self.column is not None and not (isinstance(self.column, str) and self.column.strip()):
@@ -69,18 +130,31 @@ class PrivacyUnit:
             raise BudgetError(f"people must be the name of a people, not {spell(self.people)}")
         if self.people is not None and self.column is None:
             raise BudgetError("the persons of a people are named by a column; give column")
+        if self.period is not None and self.period not in PERIODS:
+            raise BudgetError(
+                f"period must be one of {', '.join(PERIODS)}, not {spell(self.period)}"
+            )
+        if self.by is not None and (not isinstance(self.by, GroupLimit) or self.column is None):
+            raise BudgetError("by limits the rows of a person in each group; give column too")
+
+    @property
+    def most_rows(self) -> int:
+        """The most rows of a unit that count, by all limits together."""
+        if self.by is None or not self.by.size:
+            return self.max_rows
+        return min(self.max_rows, self.by.most * min(self.by.groups or self.by.size, self.by.size))
 
     @property
     def factor(self) -> int:
         """Factor by which the sensitivity of one record is multiplied for one unit.
 
-        A person who is added or removed changes up to ``max_rows`` records; one who is
+        A person who is added or removed changes up to ``most_rows`` records; one who is
         replaced takes as many out and brings as many in.
 
         >>> PrivacyUnit(max_rows=3, neighbours="substitute").factor
         6
         """
-        return self.max_rows if self.neighbours == "add-remove" else 2 * self.max_rows
+        return self.most_rows if self.neighbours == "add-remove" else 2 * self.most_rows
 
     @property
     def protected(self) -> str:
@@ -89,16 +163,25 @@ class PrivacyUnit:
         >>> PrivacyUnit().protected, PrivacyUnit(max_rows=5).protected
         ('one row', 'one person with at most 5 rows')
         """
+        if self.period is not None:
+            whole = replace(self, period=None).protected
+            return f"{whole} {'in' if self.column else 'of'} one {self.period}"
         if self.people is not None:
             return f"one person of {self.people!r}, with all rows in all tables"
         if self.column is None and self.max_rows == 1:
             return "one row"
         person = "one person" if self.column is None else f"one person (column {self.column!r})"
-        return f"{person} with at most {self._rows}"
+        return f"{person} with at most {self.rows}"
 
     @property
-    def _rows(self) -> str:
-        return "1 row" if self.max_rows == 1 else f"{self.max_rows:,} rows"
+    def rows(self) -> str:
+        """How many rows of a person count.
+
+        >>> PrivacyUnit("patient_id", 2).rows
+        '2 rows'
+        """
+        rows = "1 row" if self.max_rows == 1 else f"{self.max_rows:,} rows"
+        return rows if self.by is None else f"{rows} ({self.by.words})"
 
     @property
     def change(self) -> str:
@@ -125,15 +208,17 @@ class PrivacyUnit:
             return None
         are = "is" if self.max_rows == 1 else "are"
         return (
-            f"at most {self._rows} of each person {are} counted, chosen at random, and rows "
+            f"at most {self.rows} of each person {are} counted, chosen at random, and rows "
             f"without a person in column {self.column!r} are not; "
             "intervals do not cover what is left out"
         )
 
     @property
-    def facts(self) -> dict[str, Any]:
-        """The unit as plain values, for JSON; without ``people`` where there is none."""
-        return {key: value for key, value in asdict(self).items() if (key, value) != NO_PEOPLE}
+    def facts(self) -> dict[str, object]:
+        """The unit as plain values, for JSON; without ``people``, ``period``, ``by`` if None."""
+        facts = asdict(self)
+        facts["by"] = None if self.by is None else self.by.facts
+        return {key: value for key, value in facts.items() if key not in LATER or value is not None}
 
     @property
     def text(self) -> str:
@@ -148,17 +233,22 @@ class PrivacyUnit:
     def from_facts(cls, facts: object) -> PrivacyUnit:
         """Read what ``facts`` returned; anything else is refused.
 
-        >>> PrivacyUnit.from_facts({"column": None, "max_rows": 1, "neighbours": "substitute"})
-        PrivacyUnit(column=None, max_rows=1, neighbours='substitute', people=None)
+        >>> PrivacyUnit.from_facts({"column": "pid", "max_rows": 1, "neighbours": "add-remove"})
+        PrivacyUnit(column='pid', max_rows=1, neighbours='add-remove', people=None, period=None, \
+by=None)
         """
-        if not isinstance(facts, dict) or not (
-            set(facts) == set(cls.__slots__) or {*facts, "people"} == set(cls.__slots__)
-        ):
+        if not isinstance(facts, dict) or {*facts, *LATER} != set(cls.__slots__):
             raise BudgetError(
                 "a privacy unit must have exactly the fields column, max_rows, neighbours and, "
-                "for persons with several tables, people"
+                "for persons with several tables, people; for editions, period; for limits by "
+                "group, by"
             )
-        return cls(**facts)
+        by = facts.get("by")
+        if by is not None:
+            if not isinstance(by, dict) or set(by) != {"attribute", "most", "groups"}:
+                raise BudgetError("by must have exactly the fields attribute, most and groups")
+            by = GroupLimit(**by)
+        return cls(**{**facts, "by": by})
 
     def steps_of(self, other: PrivacyUnit) -> int | None:
         """How many steps between neighbours of ``other`` join any two neighbours of this unit.
@@ -169,6 +259,8 @@ class PrivacyUnit:
         - rows against a person's column, or two different columns: nothing bounds how many
           rows of a table belong to one person; nor does anything follow from one table for the
           persons of a people, or between two peoples;
+        - one is about a period and the other is not, or about another: nothing bounds in how many
+          periods a person has rows;
         - ``other`` is about replacing and this unit about adding: no number of replacements
           changes how many units there are.
 
@@ -182,7 +274,7 @@ class PrivacyUnit:
         >>> PrivacyUnit("pid", 10).steps_of(PrivacyUnit()) is None
         True
         """
-        if self.people != other.people:
+        if self.people != other.people or self.period != other.period:
             return None
         if self.people is None and self.column != other.column:
             return None

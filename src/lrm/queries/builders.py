@@ -242,7 +242,7 @@ def _ordered(domain: Domain, name: str) -> Attribute:
 
 def _cells(attribute: Attribute, low: Bound, high: Bound) -> tuple[int, int]:
     """Return the first and last cell of a range of values, none of them cut."""
-    half_open = isinstance(attribute, Bins)
+    half_open = isinstance(attribute, Bins) or (isinstance(attribute, Dates) and attribute.time)
     truths = (
         compare(attribute, ">=", _constant(attribute, low)),
         compare(attribute, "<" if half_open else "<=", _constant(attribute, high)),

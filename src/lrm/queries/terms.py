@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from lrm.domain.people import Levels
 from lrm.errors import WorkloadError
 from lrm.queries.maps.linear import LinearMap
 from lrm.queries.maps.matrices import SparseMap
@@ -317,7 +318,8 @@ class Terms(_Answers):
         )
         queries = ProductMap(batch)
         few = queries.shape[1] <= WRITTEN_CELLS and queries.is_flat
-        flat = self.most > MANY_PRODUCTS and few
+        # Over several levels the products say of which one a query is.
+        flat = self.most > MANY_PRODUCTS and few and not isinstance(self.domain.level, Levels)
         return Workload(
             SparseMap(queries.sparse()) if flat else queries,
             labels=Labels(self.labels),

@@ -279,7 +279,7 @@ class MergedTables:
             table = self.tables[k]
             own = term.merged([table.labels_of(i) for i in term.axes])
             blocks.append(
-                _placed(term_matrix(own, table.axes, table.shape), table.start, self.cells)
+                placed(term_matrix(own, table.axes, table.shape), table.start, self.cells)
             )
         return sp.csr_array(sp.vstack(blocks))
 
@@ -308,8 +308,8 @@ class MergedTables:
             used.append(link)
             first, second = (self.tables[k] for k in link.tables)
             blocks.append(
-                _placed(_summed(first, link), first.start, self.cells)
-                - _placed(_summed(second, link), second.start, self.cells)
+                placed(_summed(first, link), first.start, self.cells)
+                - placed(_summed(second, link), second.start, self.cells)
             )
         return sp.csr_array(sp.vstack(blocks))
 
@@ -425,7 +425,7 @@ def _summed(table: MergedTable, link: _Link) -> sp.csr_array:
     return part
 
 
-def _placed(matrix: sp.csr_array, start: int, cells: int) -> sp.csr_array:
+def placed(matrix: sp.csr_array, start: int, cells: int) -> sp.csr_array:
     """A matrix over some of the cells as one over all."""
     return sp.csr_array(
         (matrix.data, matrix.indices + start, matrix.indptr), shape=(matrix.shape[0], cells)

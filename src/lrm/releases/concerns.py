@@ -21,7 +21,8 @@ CHANCE = 0.01
 
 NO_TOTAL = (
     "no answer of this release is distinguishable from zero; if the table has rows, perhaps "
-    "all were dropped: `lrm domain check --table … --rows` shows it to the data owner"
+    "all were dropped: `lrm domain check --table … --rows` (of an edition with --edition) shows "
+    "it to the data owner"
 )
 
 

@@ -24,8 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
-from lrm.errors import UsageError
+from lrm.errors import ConvergenceError, UsageError
 from lrm.files.spelling import how_many
 from lrm.queries.maps.linear import Floats, Integers
 from lrm.queries.workload import Workload
@@ -61,9 +62,18 @@ MOST_CELLS = 1 << 23
 """Cells of all tables together, up to which they are held (64 MB per copy)."""
 
 
+CONTRADICTION = (
+    "the known counts contradict each other: no table without negative counts has all of them; "
+    "compare the totals that they have in common"
+)
+
+
 @dataclass(frozen=True, eq=False)
 class KnownCounts:
-    """Counts that are known exactly, such as published totals or impossible combinations."""
+    """Counts that are known exactly, such as published totals or impossible combinations.
+
+    Values that are not known are NaN.
+    """
 
     queries: Workload
     values: Floats
@@ -127,7 +137,8 @@ def consistent_tables(
     """The nearest tables without negative counts, and their answers."""
     if total is not None and not (math.isfinite(total) and total >= 0):
         raise UsageError("a known total must be a number of rows, which is not negative")
-    return _Problem.of(workload, answers, total, known).solution()
+    with threadpool_limits(1):  # several threads of linear algebra wait for each other
+        return _Problem.of(workload, answers, total, known).solution()
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,14 +193,21 @@ class _Problem:
         queries, exact = sp.csr_array(rows[:count]), sp.csr_array(rows[count:])
         values = np.concatenate([np.empty(0), *(term.answers for term in self.known)])
         possible = ~_empty_cells(exact, values)
-        stated = np.flatnonzero(values)
+        stated = np.flatnonzero(np.nan_to_num(values))
         agreement = tables.agreement()
         equations = sp.csr_array(sp.vstack([agreement, exact[stated]]))
         right = np.concatenate([np.zeros(agreement.shape[0]), values[stated]])
+        counted = sp.vstack([queries, equations]).tocsr().indices
+        possible &= np.bincount(counted, minlength=tables.cells) > 0
         queries, equations = (sp.csr_array(m[:, possible]) for m in (queries, equations))
         answers = np.concatenate([term.answers for term in self.terms])
         weights = np.concatenate([term.weights for term in self.terms])
-        counts = nearest_counts(queries, answers, weights, equations, right)
+        try:
+            counts = nearest_counts(queries, answers, weights, equations, right)
+        except ConvergenceError as error:
+            if _contradict(equations, right):
+                raise UsageError(CONTRADICTION) from error
+            raise
         every = np.zeros(tables.cells)
         every[possible] = counts
         return ConsistentTables(
@@ -218,7 +236,9 @@ class _Problem:
         known = [term.merged([labels[i] for i in term.axes]) for term in self.known]
         coordinates = Coordinates(sizes, sets)
         fixed = _fixed([term for term in known if np.any(term.answers)], coordinates)
-        impossible = _impossible([t for t in known if not np.any(t.answers)], sizes, sets)
+        tables_of_terms = [term.axes for term in merged]
+        empty = [term for term in known if not np.any(term.answers)]
+        impossible = _impossible(empty, sizes, [*sets, *tables_of_terms])
         answers, tables = WholeTables(sizes, merged, sets, fixed, impossible).nearest()
         return ConsistentTables(
             np.concatenate(answers),
@@ -245,20 +265,31 @@ def _empty_cells(rows: sp.csr_array, values: Floats) -> NDArray[np.bool_]:
     return empty
 
 
+def _contradict(equations: sp.csr_array, values: Floats) -> bool:
+    """Whether no counts from 0 on satisfy the equations."""
+    from scipy.optimize import linprog  # noqa: PLC0415 - 0.2 s, for those whose facts are wrong
+
+    result = linprog(np.zeros(equations.shape[1]), A_eq=equations, b_eq=values)
+    return bool(result.status == 2)  # "infeasible"
+
+
 def _fixed(known: Sequence[QueryTerm], coordinates: Coordinates) -> tuple[Integers, Floats]:
     """The coordinates that known tables determine, and their values."""
     values = np.full(coordinates.count, np.nan)
     for term in known:
-        if not term.is_table:
+        if not term.is_table or np.any(np.isnan(term.answers)):
             raise UsageError(
                 "in a batch of this size, known counts must be whole tables: one count for every "
                 "combination of values of some attributes"
             )
         table = ResidualTables(coordinates, [term.axes])
         own = table.diagonal([1.0])
-        pulled = table.transpose(term.answers)
         some = own > 0
-        values[some] = pulled[some] / own[some]
+        stated = table.transpose(term.answers)[some] / own[some]
+        differences = np.abs(values[some] - stated)
+        if np.nanmax(differences, initial=0.0) > 1e-6 * max(1.0, float(term.answers.max())):
+            raise UsageError(CONTRADICTION)
+        values[some] = stated
     places = np.flatnonzero(~np.isnan(values))
     return places, values[places]
 

@@ -4,42 +4,47 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from lrm.errors import BudgetError, UsageError
 from lrm.files.archive import pack_archive, write_archive
+from lrm.files.csv_cells import NumberStyle
 from lrm.files.spelling import many
 from lrm.planning.accuracy import Accuracy
 from lrm.planning.derived import Noisy, derived_numbers, derived_values
 from lrm.planning.design.reconstruction import Answering
 from lrm.planning.plan import Plan
 from lrm.planning.plan.saving import pack_plan
-from lrm.privacy.budget import Privacy, PureDP
+from lrm.privacy.budget import Privacy
 from lrm.privacy.mechanism import Measurements, check_calibration
 from lrm.privacy.unit import PrivacyUnit
 from lrm.queries.maps.linear import Floats
 from lrm.queries.maps.record_weights import RowSigns
-from lrm.queries.workload import MOST_LISTED, AnswerTable, Derived, Labels, Workload, check_listable
-from lrm.queries.workload.answer_table import listed_names
-from lrm.queries.workload.frames import AnswerFrame
-from lrm.queries.workload.layout import StatementIndex, find_answers, find_statement
-from lrm.queries.workload.statements import Statement, group_columns
+from lrm.queries.workload import MOST_LISTED, Derived, Workload, check_listable
+from lrm.queries.workload.finding import find_answers, find_statement
+from lrm.queries.workload.frames import AnswerFrame, Picture
+from lrm.queries.workload.layout import long_frame, long_frames
+from lrm.queries.workload.statements import Statement
 from lrm.releases.concerns import release_concerns
-from lrm.releases.frames import displayed_rows, with_numbers
-from lrm.releases.further import answer_further
+from lrm.releases.frames import displayed_rows, statement_numbers, with_numbers
+from lrm.releases.further import answer_batch, answer_further
+from lrm.releases.whole import Whole, whole_of
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
+    from matplotlib.axes import Axes
 
+    from lrm.releases.known import KnownTable
     from lrm.releases.postprocess import Processed
     from lrm.releases.synthetic import SyntheticRows
 
@@ -120,7 +125,7 @@ class Release:
     clips: bool = field(default=True, repr=False)
 
     def __post_init__(self) -> None:
-        self.plan.check_unit(self.unit)
+        object.__setattr__(self, "unit", self.plan.check_unit(self.unit))
         self._check_noise()
         values = np.array(self.noisy_measurements)
         if values.dtype != np.int64 or values.shape != (self.plan.measurement_count,):
@@ -135,7 +140,7 @@ class Release:
 
     def _check_noise(self) -> None:
         """Refuse noise that is not what the guarantee needs, for this plan and this unit."""
-        if isinstance(self.privacy, PureDP) != (self.plan.noise != "gaussian"):
+        if not self.plan.measured.norm.admits(self.privacy):
             raise BudgetError(f"{self.plan.noise} noise cannot keep this guarantee")
         if self.simulated:  # it guarantees nothing, and states errors all the same
             nominal = self.plan.accuracy(self.privacy, self.unit).law.scale
@@ -145,11 +150,17 @@ class Release:
         check_calibration(
             self.plan.measured,
             self.privacy,
-            self.plan.moved_counts(self.unit),
+            self.unit,
+            self.plan.record_bits,
             self.distribution,
             self.scale,
             self.loss,
         )
+
+    @property
+    def levels(self) -> tuple[Release, ...]:
+        """The releases that were made together: itself, or one per level of a people."""
+        return (self,)
 
     @property
     def names(self) -> Sequence[str]:
@@ -210,6 +221,11 @@ class Release:
     def shown_answers(self, start: int, stop: int) -> Floats:
         """The shown answers ``start:stop`` alone, without their errors."""
         return _shown_values(self, self.rows, start, stop)
+
+    def shown_values(self, answers: Floats) -> Floats:
+        """All shown values where the linear queries have other answers, such as processed ones."""
+        count = len(self.plan.workload.shown)
+        return _shown_values(self, lambda start, stop: answers[start:stop], 0, count)
 
     def numbers(self, start: int, stop: int, confidence: float = 0.95) -> dict[str, Floats]:
         """Answer, standard error and interval of the queries ``start:stop``, as columns."""
@@ -283,30 +299,20 @@ class Release:
         numbers = self.numbers(0, self.plan.workload.shape[0], confidence)
         return np.column_stack([numbers["low"], numbers["high"]])
 
-    def table(self, confidence: float = 0.95) -> AnswerTable:
-        """The answers with their labels, standard errors and intervals; derived ones come last."""
+    def table(self, confidence: float = 0.95, *, processed: Processed | None = None) -> AnswerFrame:
+        """All answers in the long form, one row each; derived ones come last."""
         check_listable(self.plan.workload, MOST_LISTED, IN_PARTS)
-        workload = self.plan.workload
-        table = self._table(workload.shown, [(0, len(workload.shown))], confidence)
-        return replace(table, find=partial(find_answers, workload))
+        values = None if processed is None else self.shown_values(processed.answers)
+        frame = with_numbers(self, long_frame(self.plan.workload), confidence, values)
+        return _with_facts(frame, processed)
 
-    def _table(
-        self, labels: Labels, ranges: Sequence[tuple[int, int]], confidence: float
-    ) -> AnswerTable:
-        parts = [self.shown_numbers(start, stop, confidence) for start, stop in ranges]
-        numbers = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        at = f"at {self.privacy.symbols}, with {100 * confidence:.4g} % intervals"
-        query_names, tables = set(labels.query_names()), self.plan.workload.tables
-        groups = group_columns(
-            statement for statement in tables if query_names.intersection(statement.answers)
-        )
-        codes = [self._statement_index.codes(start, stop) for start, stop in ranges]
-        statements = self._statement_index.names, np.concatenate(codes)
-        return AnswerTable(labels, numbers, at, groups, statements)
-
-    @cached_property
-    def _statement_index(self) -> StatementIndex:
-        return StatementIndex.of(self.plan.workload)
+    def tables(
+        self, confidence: float = 0.95, *, processed: Processed | None = None
+    ) -> Iterator[AnswerFrame]:
+        """Yield the rows of `table` in blocks that are small enough to hold, in order."""
+        values = None if processed is None else self.shown_values(processed.answers)
+        for frame in long_frames(self.plan.workload, self.shown_blocks()):
+            yield _with_facts(with_numbers(self, frame, confidence, values), processed)
 
     def frame(
         self,
@@ -338,28 +344,19 @@ class Release:
         >>> frame.to_arrow().column_names
         ['sex', 'n', 'n_standard_error', 'n_low', 'n_high']
         """
-        entry = self._statement(statement)
-        values = None if processed is None else shown_values(self, processed.answers)
-        return with_numbers(self, displayed_rows(self, entry), confidence, values)
-
-    def _statement(self, statement: str | Statement | None) -> Statement:
-        if isinstance(statement, Statement):
-            return statement
-        tables = self.plan.workload.tables
-        if statement is None:
-            if len(tables) != 1:
-                listed = listed_names([table.name for table in tables])
-                raise UsageError(f"the batch has {len(tables)} statements; name one of {listed}")
-            return tables[0]
-        return find_statement(self.plan.workload, statement)
+        entry = find_statement(self.plan.workload, statement)
+        values = None if processed is None else self.shown_values(processed.answers)
+        frame = statement_numbers(self, displayed_rows(self, entry), confidence, values)
+        return _with_facts(frame, processed)
 
     def frames(
         self, confidence: float = 0.95, *, processed: Processed | None = None
     ) -> Iterator[AnswerFrame]:
         """Yield the table of each statement, as `frame` returns it."""
-        values = None if processed is None else shown_values(self, processed.answers)
+        values = None if processed is None else self.shown_values(processed.answers)
         for statement in self.plan.workload.tables:
-            yield with_numbers(self, displayed_rows(self, statement), confidence, values)
+            frame = statement_numbers(self, displayed_rows(self, statement), confidence, values)
+            yield _with_facts(frame, processed)
 
     def __len__(self) -> int:
         """Number of statements."""
@@ -382,10 +379,11 @@ class Release:
         """A release is true, whatever its number of statements."""
         return True
 
-    def head(self, count: int, confidence: float = 0.95) -> AnswerTable:
-        """The first answers as a table, as `table` returns it; no others are computed."""
+    def head(self, count: int, confidence: float = 0.95) -> AnswerFrame:
+        """The first answers, as `table` returns them; no others are computed."""
         labels = self.plan.workload.shown.first(count)
-        return self._table(labels, [(0, len(labels))], confidence)
+        frame = long_frame(self.plan.workload, (labels, [(0, len(labels))]))
+        return with_numbers(self, frame, confidence)
 
     def __array__(
         self, dtype: DTypeLike | None = None, *, copy: bool | None = None
@@ -393,20 +391,23 @@ class Release:
         """The answers, for NumPy."""
         return np.array(self.answers, dtype=dtype, copy=copy)
 
-    def __getitem__(self, query: str) -> AnswerTable:
-        """The answers of one query, or of one statement, in all groups; no others are computed.
+    def __getitem__(self, query: str) -> AnswerFrame:
+        """The answers of one query, or of one statement, in all groups: a row for each.
 
         Where several statements have an answer of this name, ``q2.n`` is that of the second.
         """
-        return self._table(*find_answers(self.plan.workload, query), 0.95)
+        batch = self.plan.workload
+        return with_numbers(self, long_frame(batch, find_answers(batch, query)), 0.95)
 
-    def write(
+    def write(  # noqa: PLR0913 - what may be asked for
         self,
         path: str | os.PathLike[str],
         confidence: float = 0.95,
         *,
         statement: str | None = None,
         processed: Processed | None = None,
+        decimal: Literal[".", ","] = ".",
+        thousands: Literal["", ",", ".", " ", "'"] = "",
     ) -> None:
         """Write the answers to a file, in the format that its ending names, or to a folder.
 
@@ -425,15 +426,27 @@ class Release:
             The one statement that is written, as `frame` finds it: its table, one row per group.
         processed
             What `consistent` returned: its answers stand beside the released ones.
+        decimal
+            Of the numbers of CSV files; one with ``","`` has semicolons between its cells.
+        thousands
+            What separates thousands in CSV files.
         """
         from lrm.views import notebook  # noqa: PLC0415 - views come after the records they draw
 
-        notebook.write_answers(self, path, statement, confidence=confidence, processed=processed)
+        style = NumberStyle(decimal, thousands)
+        choices = {"confidence": confidence, "processed": processed, "style": style}
+        notebook.write_answers(self, path, statement, **choices)
+
+    @cached_property
+    def whole(self) -> Whole:
+        """The guarantee of the release and of the discoveries of values that it uses, together."""
+        return whole_of(self)
 
     @property
     def stated(self) -> dict[str, str]:
         """What a table of the answers says of them: ``guarantee``, and what was ``clipped``."""
         words = self.privacy.words(self.unit)
+        words = "; ".join(filter(None, (words, self.whole.sentence)))
         guarantee = "SIMULATED: it guarantees nothing" if self.simulated else words
         clipped = "; ".join(self.plan.clipping)
         return {"guarantee": guarantee, **({"clipped": clipped} if clipped else {})}
@@ -445,20 +458,22 @@ class Release:
         ``query``, ``answer``, ``standard_error``, and ``low`` and ``high``, the ends of the
         interval. The metadata of its schema are `stated`.
         """
-        return self.table(confidence).to_arrow().replace_schema_metadata(self.stated)
+        return self.table(confidence).to_arrow()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The columns of `to_arrow`, for every library that reads Arrow."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> object:
+        """The columns of `to_arrow`, for every library that reads the interchange protocol."""
+        return self.to_arrow().__dataframe__(nan_as_null, allow_copy)
 
     def to_pandas(self, confidence: float = 0.95) -> pd.DataFrame:
         """One row per answer as a ``pandas.DataFrame``, with the columns of `to_arrow`.
 
         Its ``attrs`` are `stated`.
         """
-        frame = self.table(confidence).to_pandas()
-        frame.attrs = self.stated
-        return frame
+        return self.table(confidence).to_pandas()
 
     def to_polars(self, confidence: float = 0.95) -> pl.DataFrame:
         """One row per answer as a ``polars.DataFrame``, with the columns of `to_arrow`."""
@@ -475,7 +490,18 @@ class Release:
         """
         return answer_further(self, queries)
 
-    def consistent(self, total: float | None = None, source: str | None = None) -> Processed:
+    def further(self, batch: Workload) -> Release:
+        """Answers of a batch over the same cells; see `query`, which takes SQL too."""
+        return answer_batch(self, batch)
+
+    def consistent(
+        self,
+        total: float | None = None,
+        source: str | None = None,
+        known: Sequence[KnownTable] = (),
+        *,
+        progress: bool = True,
+    ) -> Processed:
         """Answers that add up and count no negative number of rows, nearest to the released ones.
 
         They stand beside `answers`, which stay the unbiased ones that intervals belong to, and cost
@@ -489,6 +515,10 @@ class Release:
             is not public.
         source
             Where the total was published; pages and files state it.
+        known
+            Tables that were published exactly elsewhere, each with its source.
+        progress
+            Whether a line says that work goes on, where somebody watches.
 
         Examples
         --------
@@ -500,9 +530,17 @@ class Release:
         """
         from lrm.releases.postprocess import process  # noqa: PLC0415 - it holds a release
 
-        return process(self, ["consistent"], total, source)
+        with waiting("looking for answers that add up", progress):
+            return process(self, ["consistent"], total, source, known)
 
-    def synthesize(self, rows: int | None = None, seed: int | None = None) -> SyntheticRows:
+    def synthesize(
+        self,
+        rows: int | None = None,
+        seed: int | None = None,
+        known: Sequence[KnownTable] = (),
+        *,
+        progress: bool = True,
+    ) -> SyntheticRows:
         """Rows with declared values whose counts are near the answers: made up, not private data.
 
         They cost no privacy: nothing but this release is looked at. Counts that the batch asked
@@ -514,14 +552,15 @@ class Release:
             Number of rows; by default the estimated number of rows of the table.
         seed
             For the random choices; by default a new one, which the metadata state.
+        known
+            Tables that were published exactly elsewhere, each with its source.
+        progress
+            Whether a line says that work goes on, where somebody watches.
         """
         from lrm.releases.synthetic import synthesize  # noqa: PLC0415 - it holds a release
 
-        return synthesize(self, rows, seed)
-
-    def shown_with(self, answers: Floats) -> Floats:
-        """All shown values where the linear queries have other answers, such as processed ones."""
-        return shown_values(self, answers)
+        with waiting("making rows", progress):
+            return synthesize(self, rows, seed, known=known)
 
     def shown_blocks(self) -> Iterator[tuple[int, int]]:
         """Yield ``(start, stop)`` of blocks of shown answers that are small enough to hold."""
@@ -568,11 +607,27 @@ class Release:
             "privacy": self.privacy.facts,
             "loss": str(self.loss),
             "unit": self.unit.facts,
-            "noise": {"distribution": self.distribution, "scale": self.scale.hex()},
+            "noise": self._noise_facts(),
             "ledger_head": self.ledger_head,
             "plan": plan,
         }
         return "release", VERSION, facts, arrays
+
+    def _noise_facts(self) -> Any:
+        """The noise in a file."""
+        return {"distribution": self.distribution, "scale": self.scale.hex()}
+
+    def plot(self, ax: Axes | None = None) -> Picture:
+        """Draw the first 40 answers with their intervals, as `AnswerFrame.plot` does.
+
+        Parameters
+        ----------
+        ax
+            Axes of Matplotlib to draw on; new ones by default.
+        """
+        from lrm.views import notebook  # noqa: PLC0415 - views come after the records they draw
+
+        return notebook.drawing(self, ax)
 
     def report(self, path: str | os.PathLike[str], confidence: float = 0.95) -> None:
         """Write one HTML page of the release, which needs neither network nor JavaScript.
@@ -593,6 +648,18 @@ class Release:
         answers = many(len(self.plan.workload.shown), "answer", "answers")
         words = f"{answers} at {self.privacy.symbols}, protects {self.unit.words}"
         return f"<{made}: {words}>"
+
+
+def _with_facts(frame: AnswerFrame, processed: Processed | None) -> AnswerFrame:
+    """A frame that states how its answers were processed."""
+    return frame if processed is None else replace(frame, stated=processed.stated)
+
+
+def waiting(label: str, shown: bool) -> AbstractContextManager[None]:
+    """A line about work of more than two seconds, where a person watches."""
+    from lrm.views import progress  # noqa: PLC0415 - views come after records
+
+    return progress.waiting(label, shown=shown)
 
 
 def from_measurements(
@@ -640,12 +707,6 @@ def _cut(pieces: Iterator[Piece], start: int, stop: int) -> Iterator[Piece]:
         low, high = max(start, begin), min(stop, end)
         if low < high:
             yield part, first + low - begin, first + high - begin
-
-
-def shown_values(release: Release, answers: Floats) -> Floats:
-    """All shown values where the linear queries have other answers, such as processed ones."""
-    workload = release.plan.workload
-    return _shown_values(release, lambda start, stop: answers[start:stop], 0, len(workload.shown))
 
 
 def _shown_values(

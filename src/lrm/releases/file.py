@@ -11,9 +11,11 @@ from lrm.errors import FileFormatError
 from lrm.files.archive import blaming, parse_archive, read_archive
 from lrm.files.facts import Arrays, Facts
 from lrm.planning.plan.file import unpack_plan
+from lrm.planning.plan.levels import LevelsPlan
 from lrm.privacy.budget import ZCDP, ApproxDP, Privacy, PureDP
 from lrm.privacy.unit import PrivacyUnit
 from lrm.releases.core import FACTS, VERSION, Release, states_results
+from lrm.releases.levels import LevelsRelease
 
 SIGMAS = 8
 """Standard errors of a simulated variance by which two samples may differ."""
@@ -54,6 +56,11 @@ def _checked(path: str | os.PathLike[str], values: dict[str, Any], arrays: Array
     with blaming(path, "release"):
         facts = Facts(values, FACTS)
         plan = unpack_plan(facts.any("plan"), arrays)
+        if isinstance(plan, LevelsPlan):
+            release: Release = _of_levels(plan, facts, arrays)
+            _check_same(release, arrays)
+            arrays.check_all_taken()
+            return release
         noise = facts.part("noise", ["distribution", "scale"])
         release = Release(
             plan,
@@ -65,13 +72,47 @@ def _checked(path: str | os.PathLike[str], values: dict[str, Any], arrays: Array
             PrivacyUnit.from_facts(facts.any("unit")),
             facts.flag("simulated"),
             facts.text("software", r"[ -~]{1,100}"),
-            facts.optional(
-                "ledger_head", lambda name: facts.text(name, r"[0-9]{1,18}:[0-9a-f]{64}")
-            ),
+            _ledger_head(facts),
         )
         _check_same(release, arrays)
         arrays.check_all_taken()
         return release
+
+
+def _of_levels(plan: LevelsPlan, facts: Facts, arrays: Arrays) -> LevelsRelease:
+    """A release over several levels, each of which is checked as a release by itself."""
+    values = arrays.take("noisy-measurements", "i8", (plan.measurement_count,))
+    privacy, stated, parts, start = _privacy(facts), facts.any("noise"), [], 0
+    levels = plan.releases(privacy)
+    if not isinstance(stated, list) or len(stated) != len(levels):
+        raise FileFormatError("each level must have its noise")
+    for (level, guarantee), entry in zip(levels, stated, strict=True):
+        noise = Facts(entry, ["distribution", "scale", "loss"], "the noise of a level")
+        stop = start + level.measurement_count
+        parts.append(
+            Release(
+                level,
+                values[start:stop],
+                guarantee,
+                noise.fraction("loss"),
+                noise.text("distribution", r"[A-Za-z ]{1,40}"),
+                float.fromhex(noise.text("scale", r"0x1\.[0-9a-f]{1,13}p[+-][0-9]{1,3}")),
+                level.unit,
+                facts.flag("simulated"),
+                facts.text("software", r"[ -~]{1,100}"),
+                _ledger_head(facts),
+            )
+        )
+        start = stop
+    unit = PrivacyUnit.from_facts(facts.any("unit"))
+    release = LevelsRelease.of(plan, parts, privacy, unit, _ledger_head(facts))
+    if facts.fraction("loss") != release.loss:
+        raise FileFormatError("the stated privacy loss is not that of the noise")
+    return release
+
+
+def _ledger_head(facts: Facts) -> str | None:
+    return facts.optional("ledger_head", lambda name: facts.text(name, r"[0-9]{1,18}:[0-9a-f]{64}"))
 
 
 def _check_same(release: Release, arrays: Arrays) -> None:
@@ -83,8 +124,9 @@ def _check_same(release: Release, arrays: Arrays) -> None:
     # Beside the noise, or the answer where that is larger: another machine rounds differently.
     tolerance = ROUNDED * (errors + np.abs(answers))
     # Variances of some bodies are simulated, and another version of lrm may draw another sample.
-    body = release.plan.measured.body
-    simulated = 0.0 if body is None else SIGMAS * body.standard_error * errors
+    bodies = [level.plan.measured.body for level in release.levels]
+    relative = max(0.0 if body is None else body.standard_error for body in bodies)
+    simulated = SIGMAS * relative * errors
     for name, expected, slack in (
         ("answers", answers, 0.0),
         ("standard-errors", errors, simulated),

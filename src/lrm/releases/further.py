@@ -58,11 +58,27 @@ def answer_further(release: Release, queries: Any) -> Release:
     >>> len(answer_further(release, [[0, 1, 0], [0, 0, 1]]).answers)
     2
     """
-    covered = release.plan.workload.shape[1]
     domain = release.plan.workload.domain
-    further_batch = as_batch(queries, domain)
+    declared = further_batch = as_batch(queries, domain)
     if domain is not None:
         further_batch = further_batch.over_all_rows(domain.rest_axes)
+    try:
+        return release.further(further_batch)
+    except UnsupportedQuery as error:
+        if domain is None or not domain.rest_axes or declared.uses is not None:
+            raise
+        names = ", ".join(domain.names[axis] for axis in domain.rest_axes)
+        sentence = (
+            "a matrix over the declared cells is about rows that have a declared value of every "
+            f"attribute, and planned queries count others, too ({names}); ask in SQL or with "
+            "builders such as lrm.marginals, which know the attributes that a query uses"
+        )
+        raise UnsupportedQuery(f"{error}; {sentence}") from None
+
+
+def answer_batch(release: Release, further_batch: Workload) -> Release:
+    """Answer a batch over the same cells from what was released."""
+    covered = release.plan.workload.shape[1]
     if further_batch.shape[1] != covered:
         raise WorkloadError(
             f"the release covers {covered} cells but the queries cover {further_batch.shape[1]}; "

@@ -19,8 +19,8 @@ import scipy.sparse as sp
 from lrm.errors import ConvergenceError
 from lrm.queries.maps.linear import Floats
 
-COST = 1e-12
-"""Price of a count, so that cells that no query counts are empty."""
+COST = 1e-10
+"""Price of a row: of all tables with the nearest answers, those with the fewest rows are taken."""
 
 MOST_STEPS = 150
 """Steps until the method is given up; 15 to 50 are usual."""
@@ -87,6 +87,7 @@ class _Interior:
         self.queries, self.equations, self.values = queries, equations, values
         self.weights, self.answers = weights, answers
         cells = queries.shape[1]
+        self.costs = np.full(cells, COST)
         self.z = np.full(cells, max(1.0 / cells, 1e-3))
         self.s = np.full(cells, 1.0)
         self.multipliers = np.zeros(equations.shape[0])
@@ -126,7 +127,7 @@ class _Interior:
 
     def _residuals(self) -> tuple[Floats, Floats]:
         errors = self.weights * (self.queries @ self.z - self.answers)
-        dual = self.queries.T @ errors + self.equations.T @ self.multipliers - self.s + COST
+        dual = self.queries.T @ errors + self.equations.T @ self.multipliers - self.s + self.costs
         return dual, self.equations @ self.z - self.values
 
     def _step(self, dual: Floats, primal: Floats, gap: float) -> bool:
@@ -150,7 +151,10 @@ class _Interior:
         """Changes of z, of the multipliers and of s; None where the system cannot be solved."""
         from scipy.sparse.linalg import splu  # noqa: PLC0415 - 0.1 s, for those who repair answers
 
-        ratio = self.s / self.z
+        with np.errstate(over="ignore"):
+            ratio = self.s / self.z
+        if not np.all(np.isfinite(ratio)):
+            return None
         self.system.data[self.diagonal] = ratio + self.regularised
         try:
             factors = splu(

@@ -9,20 +9,26 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from enum import Enum
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from lrm.errors import PrivacyWarning, UsageError, note_charge
+from lrm.errors import PrivacyWarning, ReleaseWarning, UsageError, note_charge
+from lrm.ledger.entries import already_charged, promise_text
 from lrm.planning.accuracy import Accuracy
 from lrm.planning.plan import Plan
-from lrm.privacy.amounts import Amount, spell_amount
+from lrm.planning.plan.levels import LevelsPlan
+from lrm.privacy.amounts import Amount, spell, spell_amount
 from lrm.privacy.budget import ZCDP, Privacy, PureDP
 from lrm.privacy.mechanism import calibrate, measure
 from lrm.privacy.noise import Calibrated
+from lrm.privacy.periods import example_of
 from lrm.privacy.unit import Neighbours, PrivacyUnit
 from lrm.queries.workload import check_listable
-from lrm.releases.core import Release, from_measurements
+from lrm.releases.core import Release, from_measurements, states_results, waiting
+from lrm.releases.levels import LevelsRelease
 from lrm.releases.sources import Source, source_of
 
 if TYPE_CHECKING:
@@ -53,6 +59,9 @@ def release(  # noqa: PLR0913 - what is asked, of what, for whom, and what is ch
     budget: str | None = None,
     neighbours: Neighbours | None = None,
     max_rows: int | None = None,
+    key: str | None = None,
+    edition: str | None = None,
+    progress: bool = True,
 ) -> Release:
     """Answer the plan's batch on private data under differential privacy.
 
@@ -85,17 +94,27 @@ def release(  # noqa: PLR0913 - what is asked, of what, for whom, and what is ch
         declares it, and is not contradicted.
     max_rows
         Records that one person may have in the counts (1), for a plan without a domain.
+    key
+        The name of a job that may be repeated: the ledger is charged once for it. A second call
+        raises an error, since the noise of a charge is drawn once.
+    edition
+        Of a report that is published period after period: the edition whose rows are read and
+        whose account is charged, such as ``"2025-03"``; by default that of the plan's domain.
+    progress
+        Whether a release that takes more than two seconds shows a line, where a person watches.
 
     Warns
     -----
     PrivacyWarning
         Where the guarantee is so weak that it protects nobody (ε or ρ above 20).
+    ReleaseWarning
+        Where no answer is distinguishable from zero.
 
     Raises
     ------
-    TableError, BudgetExceeded
-        Where the table lacks what the domain declares, or too little is left: nothing
-        is spent then, and no row is read.
+    TableError, BudgetExceeded, AlreadyCharged
+        Where the table lacks what the domain declares, too little is left, or the key
+        was charged before: nothing is spent then, and no row is read.
     CountsError
         Where counts that the caller passes do not fit the plan.
 
@@ -107,8 +126,21 @@ def release(  # noqa: PLR0913 - what is asked, of what, for whom, and what is ch
     2
     """
     privacy = _privacy(plan, epsilon, delta, rho)
+    plan = plan if edition is None else plan.at(edition)
     unit = plan.unit_with(neighbours, max_rows)
-    return prepare(plan, data, privacy, unit, ledger, budget).run()
+    with waiting("counting, and adding noise", progress):
+        made = prepare(plan, data, privacy, unit, ledger, budget, key).run()
+    # The budget is spent: with warnings as errors, the release must not be lost.
+    with suppress(Exception):
+        for sentence in made.warnings if _is_quick(made) else ():
+            warnings.warn(sentence, ReleaseWarning, stacklevel=2)
+    return made
+
+
+def _is_quick(made: Release) -> bool:
+    """Whether the errors of a release take no time, so that no Ctrl-C comes in between."""
+    bodies = [level.measured.body for level in made.plan.levels]
+    return states_results(made) and not any(body and body.simulated for body in bodies)
 
 
 def preview(  # noqa: PLR0913 - the same as for a release
@@ -122,6 +154,8 @@ def preview(  # noqa: PLR0913 - the same as for a release
     budget: str | None = None,
     neighbours: Neighbours | None = None,
     max_rows: int | None = None,
+    key: str | None = None,
+    edition: str | None = None,
 ) -> Preview:
     """Make all checks of ``release``, and return cost and errors; spends and reads nothing.
 
@@ -133,8 +167,9 @@ def preview(  # noqa: PLR0913 - the same as for a release
     PureDP(epsilon=0.5)
     """
     privacy = _privacy(plan, epsilon, delta, rho)
+    plan = plan if edition is None else plan.at(edition)
     unit = plan.unit_with(neighbours, max_rows)
-    return prepare(plan, data, privacy, unit, ledger, budget).preview()
+    return prepare(plan, data, privacy, unit, ledger, budget, key).preview()
 
 
 def _privacy(
@@ -159,23 +194,43 @@ def prepare(  # noqa: PLR0913, PLR0917 - what is asked, of what, for whom, and w
     unit: PrivacyUnit,
     ledger: Ledger | str | os.PathLike[str] | NotGiven | None = NOT_GIVEN,
     budget: str | None = None,
+    key: str | None = None,
 ) -> Prepared:
     """Check all that is public, and calibrate the noise: all of a release that needs no data."""
     if not plan.reconstruction_map.is_blockwise:
         check_listable(plan.workload)
     _check_size(plan)
-    noise = calibrate(plan.measured, privacy, plan.moved_counts(unit))
-    source = source_of(plan, data)
+    _check_edition(plan)
+    parts = []
+    for level, guarantee in plan.releases(privacy):
+        own = unit if level is plan else level.unit
+        noise = calibrate(level.measured, guarantee, own, level.record_bits)
+        parts.append(PreparedPart(level, noise, own, source_of(level, data)))
+    source = parts[0].source
     payer = _payer(source, ledger)
-    if payer is None and budget is not None:
-        raise UsageError("budget names a budget of a ledger; give the ledger too")
+    if payer is None and (budget is not None or key is not None):
+        which = "key names a charge in a ledger" if budget is None else "budget names a budget"
+        raise UsageError(f"{which}; give the ledger too")
     name = budget or source.table or ""
     if payer is not None and not name:
         raise UsageError(
             "counts do not name their table; name the budget to charge (budget=, --budget)"
         )
-    source.check()
-    return Prepared(plan, noise, unit, source, payer, name)
+    prepared = Prepared(plan, privacy, tuple(parts), unit, payer, name, key)
+    prepared.check_key()
+    for part in parts:
+        part.source.check()
+    return prepared
+
+
+def _check_edition(plan: Plan) -> None:
+    """Refuse a release of a report whose edition nobody named."""
+    editions = None if plan.workload.domain is None else plan.workload.domain.editions
+    if editions is not None and editions.edition is None:
+        raise UsageError(
+            f"the domain has an edition for each {editions.by}; name the one to release "
+            f"(edition=, --edition {example_of(editions.by)})"
+        )
 
 
 def _check_size(plan: Plan) -> None:
@@ -234,15 +289,56 @@ class Preview:
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
-    """A release that could be made: its noise is calibrated, nothing is spent or read."""
+class PreparedPart:
+    """One of the plans that are released together, with its noise and its source."""
 
     plan: Plan
     noise: Calibrated
     unit: PrivacyUnit
     source: Source
+
+    def run(self, ledger_head: str | None) -> Release:
+        """Read the data, then measure with noise: once the budget is spent."""
+        measured = measure(self.source.counts(), self.plan.measured, self.noise)
+        return from_measurements(self.plan, measured, self.unit, ledger_head)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A release that could be made: its noise is calibrated, nothing is spent or read."""
+
+    plan: Plan
+    privacy: Privacy
+    parts: tuple[PreparedPart, ...]
+    unit: PrivacyUnit
     ledger: Ledger | None
     budget: str
+    key: str | None = None
+
+    def check_key(self) -> None:
+        """Refuse a key that was charged before; for another release, with another sentence."""
+        if self.ledger is None or self.key is None:
+            return
+        entry = self.ledger.charged_with(self.budget, self.key)
+        if entry is None:
+            return
+        charged = (entry.purpose, entry.promise, entry.editions)
+        if charged != (self._purpose, promise_text(self.cost), self.editions):
+            raise UsageError(
+                f"key {spell(self.key)} was charged for another release (entry {entry.sequence}: "
+                f"{entry.purpose}, {entry.promise}); give each release a key of its own"
+            )
+        raise already_charged(entry)
+
+    @property
+    def editions(self) -> tuple[str, ...]:
+        """The editions that are read, each of which is charged."""
+        domain = self.plan.workload.domain
+        return () if domain is None or domain.editions is None else domain.editions.names
+
+    @property
+    def _purpose(self) -> str:
+        return f"plan {self.plan.digest[:16]}"
 
     @property
     def cost(self) -> PureDP | ZCDP:
@@ -251,41 +347,53 @@ class Prepared:
         The ε asked for, with Laplace noise; with Gaussian noise the ρ of the noise's own
         privacy map, for an (ε, δ) guarantee too, since ρ adds up exactly and (ε, δ) does not.
         """
-        privacy = self.noise.privacy
-        return privacy if isinstance(privacy, PureDP) else ZCDP(self.noise.loss)
+        if isinstance(self.privacy, PureDP):
+            return self.privacy
+        return ZCDP(sum((part.noise.loss for part in self.parts), Fraction(0)))
 
     def preview(self) -> Preview:
         """Return cost and accuracy; refused where the ledger would refuse."""
         after = None
         if self.ledger is not None:
-            after = self.ledger.preview(self.budget, self.cost, unit=self.unit)
-        privacy = self.noise.privacy
-        accuracy = self.plan.accuracy(privacy, self.unit)
-        return Preview(self.plan, privacy, self.cost, self.unit, accuracy, after)
+            after = self.ledger.preview(
+                self.budget, self.cost, unit=self.unit, editions=self.editions, key=self.key
+            )
+        accuracy = self.plan.accuracy(self.privacy, self.unit)
+        return Preview(self.plan, self.privacy, self.cost, self.unit, accuracy, after)
 
     def run(self) -> Release:
         """Pay, then read the data, then measure with noise."""
         try:
-            noise = self.noise.drawn()  # shaped noise may take seconds: Ctrl-C costs nothing yet
+            # Shaped noise may take seconds: Ctrl-C costs nothing yet.
+            parts = [replace(part, noise=part.noise.drawn()) for part in self.parts]
         except BaseException as reason:
             if self.ledger is not None:
                 note_charge(reason, f"the budget of {self.budget!r} was not charged")
             raise
         entry = None
         if self.ledger is not None:
-            purpose = f"plan {self.plan.digest[:16]}"
-            entry = self.ledger.spend(self.budget, self.cost, unit=self.unit, purpose=purpose)
+            entry = self.ledger.spend(
+                self.budget,
+                self.cost,
+                unit=self.unit,
+                purpose=self._purpose,
+                editions=self.editions,
+                key=self.key,
+            )
         # From here on the budget is gone, whatever happens: privacy may be wasted, never
         # overspent. So data is read behind this line alone.
-        head = None if entry is None else f"{entry.sequence}:{entry.digest}"
+        head = None if entry is None else entry.head
         try:
-            measured = measure(self.source.counts(), self.plan.measured, noise)
-            return from_measurements(self.plan, measured, self.unit, head)
+            made = [part.run(head) for part in parts]
+            if isinstance(self.plan, LevelsPlan):
+                return LevelsRelease.of(self.plan, made, self.privacy, self.unit, head)
+            return made[0]
         except BaseException as reason:  # Ctrl-C too
             if entry is not None:
                 note_charge(
                     reason,
                     f"the budget of {entry.table!r} was charged {spell_amount(entry.amount, 'up')} "
                     f"{entry.accounting.value} for this release, which it does not get back",
+                    "made",
                 )
             raise

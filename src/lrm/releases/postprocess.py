@@ -6,8 +6,8 @@ unbiased ones and stay in the record; intervals and standard errors belong to th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,8 +18,10 @@ from lrm.domain import Domain, Numbers
 from lrm.errors import UsageError
 from lrm.queries.maps.linear import Floats
 from lrm.queries.maps.products.batch import ProductBatch
-from lrm.queries.workload import AnswerTable
+from lrm.queries.workload.frames import AnswerFrame
+from lrm.releases.changes import statement_changes
 from lrm.releases.consistent import consistent_answers
+from lrm.releases.known import KnownTable, known_counts, known_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,16 +102,10 @@ class Processed:
     def moved(self) -> dict[str, float]:
         """How far the answers of each statement were moved, in standard errors.
 
-        The root mean square over its queries, those that are inputs of derived answers included.
+        The root mean square over its answers, averages and other derived ones included.
         """
-        change = np.abs(self.answers - self.raw_answers)
-        errors = self.release.standard_errors
-        ratio = np.divide(change, errors, out=np.zeros_like(change), where=errors > 0)
-        moved = {}
-        for statement in self.release.plan.workload.tables:
-            rows = ratio[slice(*statement.rows)]
-            moved[statement.name] = float(np.sqrt(np.mean(rows**2))) if len(rows) else 0.0
-        return moved
+        values = self.release.shown_values(self.answers)
+        return {each.name: each.distance for each in statement_changes(self.release, values)}
 
     @property
     def sentences(self) -> list[str]:
@@ -122,6 +118,12 @@ class Processed:
             )
         return sentences
 
+    @cached_property
+    def stated(self) -> dict[str, str]:
+        """What tables of both answers say of them: that of the release, and ``processed``."""
+        words = [*(f"{step}: {effect}" for step, effect in self.notes), *self.sentences]
+        return {**self.release.stated, "processed": " ".join(words)}
+
     @property
     def negative_share(self) -> float:
         """The share of negative released answers: where it is large, so is the bias."""
@@ -129,7 +131,7 @@ class Processed:
 
     def to_arrow(self, confidence: float = 0.95) -> pa.Table:
         """The columns of ``release.to_arrow``, and ``processed``, as a ``pyarrow.Table``."""
-        return self._table(confidence).to_arrow().replace_schema_metadata(self.release.stated)
+        return self._table(confidence).to_arrow()
 
     def to_pandas(self, confidence: float = 0.95) -> pd.DataFrame:
         """The columns of ``release.to_pandas``, and ``processed``, as a ``pandas.DataFrame``."""
@@ -139,10 +141,8 @@ class Processed:
         """The columns of ``release.to_polars``, and ``processed``, as a ``polars.DataFrame``."""
         return self._table(confidence).to_polars()
 
-    def _table(self, confidence: float) -> AnswerTable:
-        table = self.release.table(confidence)
-        values = self.release.shown_with(self.answers)
-        return replace(table, numbers={**table.numbers, "processed": values})
+    def _table(self, confidence: float) -> AnswerFrame:
+        return self.release.table(confidence, processed=self)
 
 
 def process(
@@ -150,6 +150,7 @@ def process(
     steps: Iterable[str],
     total: float | None = None,
     source: str | None = None,
+    known: Sequence[KnownTable] = (),
 ) -> Processed:
     """Repair the answers of a release. A function of the release alone.
 
@@ -164,6 +165,8 @@ def process(
         A number of rows that was published exactly elsewhere, for ``"consistent"``.
     source
         Where the total was published, for the metadata.
+    known
+        Tables that were published exactly elsewhere, for ``"consistent"``.
 
     Examples
     --------
@@ -181,22 +184,24 @@ def process(
         raise UsageError(
             f"steps of post-processing must be among {', '.join(STEPS)}, not {shown_value}"
         )
-    if total is not None and "consistent" not in step_set:
-        raise UsageError("a known total is for consistent answers: ask for 'consistent'")
+    if (total is not None or known) and "consistent" not in step_set:
+        raise UsageError("a known total or table is for consistent answers: ask for 'consistent'")
     if source is not None and total is None:
         raise UsageError("a source is that of a known total: give total= too")
     ordered = tuple(step for step in STEPS if step in step_set)
     answers = release.answers.copy()
     if "consistent" in step_set:
-        answers = consistent_answers(release.plan.workload, answers, total)
+        facts = known_counts(release.plan.workload, known)
+        answers = consistent_answers(release.plan.workload, answers, total, facts)
     if "integer" in step_set:
         is_integer = whole_queries(release)
         answers[is_integer] = np.rint(answers[is_integer]) + 0.0  # no negative zeros
     answers.flags.writeable = False
-    known = ""
+    words = known_words(release.plan.workload, known)
     if total is not None:
-        known = f"The total of {total:,.10g} rows is known from: {source or 'no source stated'}."
-    return Processed(release, ordered, answers, known)
+        stated = f"The total of {total:,.10g} rows is known from: {source or 'no source stated'}."
+        words = f"{stated} {words}".rstrip()
+    return Processed(release, ordered, answers, words)
 
 
 def whole_queries(release: Release) -> NDArray[np.bool_]:

@@ -212,7 +212,7 @@ class WholeTables:
     fixed
         Coordinates that are known, and their values.
     impossible
-        Cells of tables that are known to be empty, by table.
+        Cells of tables and of the tables of terms that are known to be empty, by table.
     """
 
     sizes: tuple[int, ...]
@@ -229,16 +229,22 @@ class WholeTables:
     def nearest(self) -> tuple[list[Floats], dict[Axes, Floats]]:
         """The answers of each term, and the tables that terms are about."""
         tables = ResidualTables(self.coordinates, self.sets)
-        empty = np.zeros(tables.cells, dtype=bool)
-        for axes, mask in self.impossible.items():
-            empty[tables.slices[axes]] = mask.reshape(-1)
-        values = self._solve(tables, empty)
+        values = self._solve(tables, self._empty(tables))
         asked = ResidualTables(self.coordinates, list({term.axes: None for term in self.terms}))
         cells = np.maximum(asked.tables(self._inside(asked, values)), 0.0)
+        cells[self._empty(asked)] = 0.0  # from about 1e-9 of the total
         counts = {
             axes: cells[asked.slices[axes]].reshape(asked.shapes[axes]) for axes in asked.sets
         }
         return [term.apply(counts[term.axes]) for term in self.terms], counts
+
+    def _empty(self, tables: ResidualTables) -> NDArray[np.bool_]:
+        """The cells that are known to be empty."""
+        empty = np.zeros(tables.cells, dtype=bool)
+        for axes in tables.sets:
+            if axes in self.impossible:
+                empty[tables.slices[axes]] = self.impossible[axes].reshape(-1)
+        return empty
 
     def _solve(self, tables: ResidualTables, empty: NDArray[np.bool_]) -> Floats:
         """Coordinates of the nearest tables, by ADMM."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.errors import UsageError
+from lrm.domain.people import Level
+from lrm.errors import TableWarning, UsageError
 from lrm.planning.plan import Plan
 from lrm.privacy.mechanism import (
     TrueCounts,
@@ -48,6 +50,8 @@ class CountedTable:
     def check(self) -> None:
         """Check that the table has the columns that the domain declares: nothing is spent yet."""
         self.opened.check(self.domain, self.plan.measured.tabulations)
+        for sentence in self.opened.unseen_times(self.domain) if self.domain.level is None else ():
+            warnings.warn(sentence, TableWarning, stacklevel=4)  # the caller of release or preview
 
     def counts(self) -> TrueCounts:
         """Count the rows of each cell; called once the budget is spent."""
@@ -127,7 +131,7 @@ def source_of(plan: Plan, data: Any) -> Source:
     # The class is asked, not the object: columns of a lazy frame cost a query.
     table, frame = (hasattr(type(data), name) for name in ("counts", "columns"))
     frame = frame or hasattr(type(data), "schema")
-    if isinstance(data, Mapping):
+    if isinstance(data, Mapping) or is_database_of_people(plan, data):
         return CountedTable(plan, _people(plan, data), domain_of(plan))
     if not (table or frame or isinstance(data, str | os.PathLike)):
         return GivenCounts(plan, data)
@@ -144,12 +148,22 @@ def source_of(plan: Plan, data: Any) -> Source:
     return CountedTable(plan, open_table(data), domain)
 
 
-def _people(plan: Plan, tables: Mapping[str, Any]) -> Table:
+def is_database_of_people(plan: Plan, data: Any) -> bool:
+    """Whether data are the address of a whole database, and the plan reads tables of a people."""
+    domain = plan.workload.domain
+    if not isinstance(data, str) or domain is None or domain.level is None:
+        return False
+    from lrm.tables.catalogue import is_database  # noqa: PLC0415 - engines, only where used
+
+    return is_database(data)
+
+
+def _people(plan: Plan, tables: Mapping[str, Any] | str) -> Table:
     """Open the tables of a people, by their names."""
     level = domain_of(plan).level
-    if level is None:
+    if not isinstance(level, Level):
         raise UsageError("the plan reads one table; give the table itself, not tables by name")
-    from lrm.tables.people_rows import open_people  # noqa: PLC0415 - engines, only where used
+    from lrm.tables.people import open_people  # noqa: PLC0415 - engines, only where used
 
     return open_people(level, tables)
 

@@ -6,21 +6,23 @@ every attribute that the batch asks about; values that no query distinguishes ar
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 import os
 import secrets
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from lrm.clock import Clock, OnStep
 from lrm.domain import Bins, Categories, Dates, Integers, Numbers
 from lrm.domain.attributes import Attribute
+from lrm.domain.ordered import EPOCH
 from lrm.errors import UsageError
 from lrm.files.writing import writing
 from lrm.queries.maps.linear import Floats
@@ -31,7 +33,9 @@ from lrm.releases.cell_tables import (
     merged_attributes,
     value_counts,
 )
+from lrm.releases.changes import StatementChange, statement_changes
 from lrm.releases.consistent import ConsistentTable, consistent_tables
+from lrm.releases.known import KnownTable, known_counts, known_words
 from lrm.releases.row_fit import RowFit
 
 if TYPE_CHECKING:
@@ -53,22 +57,8 @@ ADVICE = (
 
 
 @dataclass(frozen=True)
-class StatementFit:
-    """How near the counts of rows are to the released answers of one statement.
-
-    Parameters
-    ----------
-    name
-        The statement.
-    distance
-        Root mean square of (count of the rows − released answer) / standard error.
-    outside
-        Share of the counts outside the 95 % intervals of the answers.
-    """
-
-    name: str
-    distance: float
-    outside: float
+class StatementFit(StatementChange):
+    """How near what the rows say is to the released answers of one statement."""
 
     @property
     def verdict(self) -> str:
@@ -96,6 +86,8 @@ class SyntheticRows:
         Columns with values that no query distinguishes, which are drawn evenly among them.
     left_out
         Attributes that no query asks about.
+    known
+        What was known from elsewhere, with its source, as a sentence; empty for nothing.
     """
 
     release: Release
@@ -105,6 +97,7 @@ class SyntheticRows:
     scale: float
     drawn: tuple[str, ...]
     left_out: tuple[str, ...]
+    known: str = ""
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()))) if self.columns else 0
@@ -112,19 +105,9 @@ class SyntheticRows:
     @cached_property
     def fits(self) -> tuple[StatementFit, ...]:
         """How near the rows are to each statement."""
-        release = self.release
-        errors = release.standard_errors
-        change = np.abs(self.counts / self.scale - release.answers)
-        ratio = np.divide(change, errors, out=np.zeros_like(change), where=errors > 0)
-        ends = release.accuracy.half_widths(0.95)
-        fits = []
-        for statement in release.plan.workload.tables:
-            rows = slice(*statement.rows)
-            if ratio[rows].size:
-                distance = float(np.sqrt(np.mean(ratio[rows] ** 2)))
-                outside = float(np.mean(change[rows] > ends[rows]))
-                fits.append(StatementFit(statement.name, distance, outside))
-        return tuple(fits)
+        values = self.release.shown_values(self.counts / self.scale)
+        changes = statement_changes(self.release, values)
+        return tuple(StatementFit(each.name, each.distance, each.outside) for each in changes)
 
     @property
     def metadata(self) -> dict[str, str]:
@@ -140,6 +123,8 @@ class SyntheticRows:
             "distance": f"{distance:.3g} standard errors (root mean square over statements)",
             "advice": ADVICE,
         }
+        if self.known:
+            stated["known"] = self.known
         if self.drawn:
             stated["drawn evenly within groups"] = ", ".join(self.drawn)
         if self.left_out:
@@ -195,6 +180,7 @@ def synthesize(
     rows: int | None = None,
     seed: int | None = None,
     on_step: OnStep | None = None,
+    known: Sequence[KnownTable] = (),
 ) -> SyntheticRows:
     """Make rows whose counts are near the answers of a release.
 
@@ -208,6 +194,8 @@ def synthesize(
         For the random choices; by default a new one, which the metadata state.
     on_step
         Called in each round; it may raise ``StopSolver`` to end with the rows so far.
+    known
+        Tables that were published exactly elsewhere: rows are fitted to answers that have them.
 
     Examples
     --------
@@ -221,10 +209,26 @@ def synthesize(
     number = secrets.randbits(32) if seed is None else seed
     if number < 0:
         raise UsageError(f"a seed must be a whole number from 0 on, not {number}")
+    with threadpool_limits(1):  # several threads of linear algebra wait for each other: 4 times
+        return _rows(release, rows, number, Clock(on_step=on_step), known)
+
+
+def _rows(
+    release: Release,
+    rows: int | None,
+    seed: int,
+    clock: Clock,
+    known: Sequence[KnownTable],
+) -> SyntheticRows:
+    """Make the rows."""
     workload = release.plan.workload
     terms = batch_terms(workload, release.answers, workload.importance)
-    labels = merged_attributes(value_counts(workload), terms)
-    solution = consistent_tables(workload, release.answers)
+    facts = known_counts(workload, known)
+    exact = [term for fact in facts for term in batch_terms(fact.queries, fact.values)]
+    labels = merged_attributes(value_counts(workload), [*terms, *exact])
+    solution = consistent_tables(workload, release.answers, known=facts)
+    if known:
+        terms = batch_terms(workload, solution.answers, workload.importance)
     total = max((float(table.counts.sum()) for table in solution.tables), default=0.0)
     count = round(total) if rows is None else rows
     if not 1 <= count <= MOST_ROWS:
@@ -233,21 +237,25 @@ def synthesize(
             + (" (the estimate from the answers); give it" if rows is None else "")
         )
     scale = count / total if total > 0 else 1.0
-    merged = [
-        QueryTerm(
-            term.axes,
-            term.merged([labels[i] for i in term.axes]).products,
-            term.weights,
-            term.answers * scale,
-        )
-        for term in terms
-    ]
-    fit = RowFit([int(each.max()) + 1 for each in labels], merged, count, number)
+    merged, empty = (
+        [replace(t.merged([labels[i] for i in t.axes]), answers=t.answers * scale) for t in several]
+        for several in (terms, [term for term in exact if not np.any(term.answers)])
+    )
+    sizes = [int(each.max()) + 1 for each in labels]
+    fit = RowFit(sizes, merged, count, seed, empty)
     fit.draw([_over_merged(table, labels) for table in solution.tables])
-    fit.improve(Clock(on_step=on_step))
+    fit.improve(clock, _least(terms, solution.answers, scale))
     counts = np.concatenate([fit.answers(term) for term in merged])
     columns, drawn, left_out = _columns(release, labels, fit)
-    return SyntheticRows(release, columns, counts, number, scale, drawn, left_out)
+    words = known_words(workload, known)
+    return SyntheticRows(release, columns, counts, seed, scale, drawn, left_out, words)
+
+
+def _least(terms: Sequence[QueryTerm], answers: Floats, scale: float) -> float:
+    """F of the consistent answers, which rows hardly come below, and of rounding to whole rows."""
+    weights = np.concatenate([term.weights for term in terms])
+    change = np.concatenate([term.answers for term in terms]) - answers
+    return float(weights @ ((scale * change) ** 2 + 1 / 12))
 
 
 def _over_merged(table: ConsistentTable, labels: list[WholeNumbers]) -> ConsistentTable:
@@ -302,15 +310,22 @@ def _values(attribute: Attribute, cells: WholeNumbers, random: np.random.Generat
 
     regular = np.minimum(cells, attribute.regular - 1)
     missing = cells >= attribute.regular
+    # The cell of what the rules of the attribute drop has missing values where they drop these.
+    dropped = attribute.special_cell("(null)") if attribute.null == "drop" else None
+
+    def special(label: str) -> int | None:
+        place = attribute.special_cell(label)
+        return None if place == dropped else place
+
     if isinstance(attribute, Categories):
-        other = attribute.special_cell("(other)")
+        other = special("(other)")
         values: list[object] = list(attribute.values)
         texts = isinstance(attribute.values[0], str)
         kind = pa.array(values).type
-        special = [
+        others = [
             "(other)" if texts and k == other else None for k in range(len(values), attribute.size)
         ]
-        return pa.array([*values, *special], type=kind).take(pa.array(cells))
+        return pa.array([*values, *others], type=kind).take(pa.array(cells))
     if isinstance(attribute, Integers | Dates):
         low, high = attribute.starts[regular], attribute.ends[regular]
         whole = low + (random.random(len(cells)) * (high - low + 1)).astype(np.int64)
@@ -318,21 +333,23 @@ def _values(attribute: Attribute, cells: WholeNumbers, random: np.random.Generat
             ("(below)", int(attribute.starts[0]) - 1),
             ("(above)", attribute.last + 1),
         ):
-            place = attribute.special_cell(label)
+            place = special(label)
             if place is not None:
                 whole[cells == place] = value
                 missing = missing & (cells != place)
         if isinstance(attribute, Integers):
             return pa.array(whole, mask=missing)
-        days = (whole - dt.date(1970, 1, 1).toordinal()).astype("datetime64[D]")
-        return pa.array(days, mask=missing)
+        since = whole - EPOCH * attribute.per_day
+        return pa.array(
+            since.astype("datetime64[us]" if attribute.time else "datetime64[D]"), mask=missing
+        )
     if isinstance(attribute, Bins):
         numbers = _bin_values(attribute)[regular]
     elif isinstance(attribute, Numbers):
         numbers = np.array(attribute.knots, dtype=np.float64)[regular]
     else:
         raise UsageError(f"rows have no values of attribute {attribute.name!r}")
-    nan = attribute.special_cell("(nan)")
+    nan = special("(nan)")
     if nan is not None:
         numbers[cells == nan] = np.nan
         missing = missing & (cells != nan)

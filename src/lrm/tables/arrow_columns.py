@@ -9,7 +9,8 @@ operations that are defined for all bits:
 declared            handed to DuckDB
 ==================  =======================================================================
 text categories     the cell, found by comparing bytes; NULL where the row is dropped
-dates               the day: an instant's in UTC, and beyond DuckDB's range its first or last
+dates               the day: an instant's in UTC, and beyond DuckDB's range its first or last;
+                    of cells shorter than a day, the cell
 numbers, booleans   as they are; a decimal by the bits that DuckDB has for its precision
 person              an integer, or the bytes of the name (`lrm.domain.persons`)
 ==================  =======================================================================
@@ -27,8 +28,10 @@ from typing import Any
 import numpy as np
 
 from lrm.domain import Attribute, Categories, Dates
+from lrm.domain.ordered import EPOCH, MINUTES
 from lrm.domain.persons import DIGEST_REPEATED, LONGEST_NAME
 from lrm.tables.base import Column, Kind, load_engine
+from lrm.tables.open_values import OpenText
 
 _INTEGERS = {
     f"{sign}int{bits}": (f"{sign.upper()}{word}", bits)
@@ -99,8 +102,15 @@ def conversion(attribute: Attribute, arrow_type: Any, name: str) -> Conversion:
     """How values of an attribute that are stored as ``arrow_type`` reach DuckDB, as ``name``."""
     pa = load_engine("pyarrow")
     plain = _plain(arrow_type)
+    if isinstance(attribute, OpenText):
+        return Conversion(
+            Column(name, "BLOB", "bytes"), pa.large_binary(), partial(_decoded, _names, None)
+        )
     if isinstance(attribute, Categories) and attribute.value_type == "text":
         placed = partial(_decoded, partial(_text_cells, attribute), _null_cell(attribute))
+        return Conversion(Column(name, "cells", "cells"), pa.int64(), placed)
+    if isinstance(attribute, Dates) and attribute.minutes < MINUTES:
+        placed = partial(_decoded, partial(_time_cells, attribute), _null_cell(attribute))
         return Conversion(Column(name, "cells", "cells"), pa.int64(), placed)
     if isinstance(attribute, Dates):
         days = partial(_decoded, _days, None)
@@ -181,13 +191,45 @@ def _days(values: Any) -> Any:
     pa = load_engine("pyarrow")
     if pa.types.is_date32(values.type):
         return values
+    days = np.clip(_periods(values, 1), -_LAST_DAY, _LAST_DAY).astype(np.int32)
+    return pa.array(days, mask=_missing(values)).view(pa.date32())
+
+
+def _periods(values: Any, of_day: int) -> Any:
+    """Days from 1970 to dates and timestamps, or other parts of days, of which a day has some."""
+    pa = load_engine("pyarrow")
+    if pa.types.is_date32(values.type):
+        days = values.view(pa.int32()).fill_null(0).to_numpy(zero_copy_only=False)
+        return days.astype(np.int64) * of_day
     per_day = _PER_DAY["ms" if pa.types.is_date64(values.type) else values.type.unit]
-    missing = values.is_null().to_numpy(zero_copy_only=False)
     numbers = values.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    days = np.clip(numbers // per_day, -_LAST_DAY, _LAST_DAY).astype(np.int32)
-    days[numbers == _INFINITE] = _LAST_DAY
-    days[numbers == -_INFINITE] = -_LAST_DAY
-    return pa.array(days, mask=missing).view(pa.date32())
+    periods = numbers // (per_day // of_day)
+    periods[numbers == _INFINITE] = _INFINITE
+    periods[numbers == -_INFINITE] = -_INFINITE
+    return periods
+
+
+def _missing(values: Any) -> Any:
+    return values.is_null().to_numpy(zero_copy_only=False)
+
+
+def _time_cells(attribute: Dates, values: Any) -> Any:
+    """The cells of timestamps, by arithmetic on the integers that they are."""
+    pa = load_engine("pyarrow")
+    first = (attribute.start.toordinal() - EPOCH) * MINUTES
+    last = (attribute.end.toordinal() - EPOCH + 1) * MINUTES - 1
+    minutes = _periods(values, MINUTES)
+    cells = (np.clip(minutes, first, last) - first) // attribute.minutes
+    missing = np.zeros(len(cells), dtype=bool)
+    for label, places in (
+        ("(below)", minutes < first),
+        ("(above)", minutes > last),
+        ("(null)", _missing(values)),
+    ):
+        cell = attribute.special_cell(label)
+        cells[places] = 0 if cell is None else cell
+        missing[places] = cell is None
+    return pa.array(cells, mask=missing)
 
 
 def _decimals(wide: Any, values: Any) -> Any:

@@ -20,6 +20,7 @@ from lrm.domain.persons import person_name
 from lrm.tables.arrow_columns import Conversion, conversion, person_conversion
 from lrm.tables.base import Column, load_engine
 from lrm.tables.duckdb_reading import Needed, Reading
+from lrm.tables.open_values import OpenText
 
 
 class ArrowRows:
@@ -33,18 +34,24 @@ class ArrowRows:
         self._columns: list[tuple[str, Conversion]] = []  # each by the name of its source
         for place, attribute in enumerate(domain.attributes):
             name = f"a{place}"
-            if needed[attribute.name].kind == "cells":
+            if isinstance(attribute, OpenText) and needed[attribute.name].kind == "cells":
+                how = Conversion(Column(name, "BLOB", "bytes"), pa.large_binary(), object_texts)
+            elif needed[attribute.name].kind == "cells":
                 placed = partial(object_cells, attribute=attribute)
                 how = Conversion(Column(name, "cells", "cells"), pa.int64(), placed)
+            elif needed[attribute.name].kind == "raw":
+                how = _as_it_is(name)
             else:
-                how = conversion(attribute, types[attribute.name], name)
-            self._columns.append((attribute.name, how))
+                how = conversion(attribute, types[attribute.source], name)
+            self._columns.append((attribute.source, how))
         unit = domain.unit.column
         self._has_person = unit is not None
         if unit is not None and needed[unit].kind == "cells":
             column = Column("person", "BLOB", "cells")
             named = Conversion(column, pa.large_binary(), object_names)
             self._columns.append((unit, named))
+        elif unit is not None and needed[unit].kind == "raw":
+            self._columns.append((unit, _as_it_is("person")))
         elif unit is not None:
             self._columns.append((unit, person_conversion(needed[unit], types[unit])))
 
@@ -77,6 +84,15 @@ class ArrowRows:
         if not self._has_person:
             return Reading(relation, tuple(columns), None)
         return Reading(relation, tuple(columns[:-1]), columns[-1])
+
+
+def _as_it_is(name: str) -> Conversion:
+    """Texts of folders, which DuckDB reads as what the domain declares."""
+    return Conversion(Column(name, "VARCHAR", "raw"), load_engine("pyarrow").string(), _unchanged)
+
+
+def _unchanged(values: Any) -> Any:
+    return values
 
 
 def holds_objects(column: Any) -> bool:
@@ -122,6 +138,15 @@ def object_names(column: Any) -> Any:
             return None
 
     return _each(column, name, load_engine("pyarrow").large_binary())
+
+
+def object_texts(column: Any) -> Any:
+    """The bytes of each text as an Arrow array; NULL for other objects."""
+
+    def text(value: object) -> bytes | None:
+        return person_name(value) if isinstance(value, str) else None
+
+    return _each(column, text, load_engine("pyarrow").large_binary())
 
 
 def _each(column: Any, convert: Callable[[object], object], arrow_type: Any) -> Any:

@@ -41,6 +41,14 @@ class Axis:
         return self.size == self.attribute.size
 
     @property
+    def is_constant(self) -> bool:
+        """Whether every value, also one that is not declared, has the same class."""
+        labels = ["(null)", *self.attribute.outside_labels]
+        labels += ["(nan)"] if self.attribute.numeric else []
+        kept = all(self.attribute.special_cell(label) is not None for label in labels)
+        return self.size == 1 and kept and not bool((self.codes == DROPPED).any())
+
+    @property
     def needs_list(self) -> bool:
         """Whether SQL must look the class of a cell up in a list; bins are compared with edges."""
         if self.plain or isinstance(self.attribute, Bins):

@@ -1,6 +1,6 @@
 """What every engine offers: columns, a check before anything is spent, and true counts.
 
-An engine has three methods and no more. Names and types of columns are
+An engine has three methods, and one more for the tables of a people. Names and types of columns are
 public, and everything that can go wrong with them is found by `Table.check`, before
 budget is spent. Only `Table.counts` reads values, in expressions that cannot fail on
 any value, so that neither an error nor the shape of a result depends on the rows.
@@ -10,17 +10,21 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 from typing import Literal, TypeVar
 
 from lrm.domain import Attribute, Categories, CsvForm, Dates, Domain
+from lrm.domain.people import Level
 from lrm.errors import LrmError, MissingExtra, TableError
 from lrm.files.locations import shown
-from lrm.privacy.mechanism import TrueCounts
+from lrm.privacy.mechanism import OccurringValues, TrueCounts
 from lrm.tables.count import Wanted
+from lrm.tables.editions import of_edition
+from lrm.tables.engine_errors import meaning
+from lrm.tables.open_values import OpenValues
 
 Kind = Literal[
     "text",
@@ -76,19 +80,38 @@ class Table(ABC):
     def _described(self) -> Sequence[Column]:
         """The columns, in order."""
 
+    @property
+    def described(self) -> Sequence[Column]:
+        """The columns, in order."""
+        return self._described()
+
     def columns(self) -> tuple[tuple[str, str], ...]:
         """Names and types of the columns, in order; never values."""
         return tuple((column.name, column.type_text) for column in self._described())
 
-    @abstractmethod
+    @classmethod
+    def of_level(cls, level: Level, tables: Mapping[str, Table]) -> Table:
+        """The rows of a level of a people, made of its private ``tables`` on this engine.
+
+        ``tables`` are of this class, by their names in the domain; no row is read.
+        """
+        raise TableError(
+            f"{cls.__name__} does not count the tables of a people such as {level.people.name!r} "
+            f"({', '.join(tables)}); give files, frames, or tables of DuckDB, PostgreSQL or Spark"
+        )
+
+    def unseen_times(self, domain: Domain) -> list[str]:
+        """What to say of columns of timestamps that the domain declares as days."""
+        return unseen_times(self.name, domain, self._described())
+
     def check(self, domain: Domain, requested: Wanted = None) -> None:
         """Raise `TableError` unless `counts` can work: columns exist, types are usable.
 
         The query of `counts` is tried without a row, so this costs nothing and is done before
         budget is spent.
         """
+        self._check(*of_edition(domain, requested))
 
-    @abstractmethod
     def counts(self, domain: Domain, requested: Wanted = None) -> TrueCounts:
         """Count rows by the rules of ``domain`` and its privacy unit.
 
@@ -109,6 +132,26 @@ class Table(ABC):
             One count per cell of the domain, in its order; or the entries of all tabulations,
             one after the other, as `lrm.queries.maps.products.tabulation.tabulate` has them.
         """
+        return self._counts(*of_edition(domain, requested))
+
+    def check_values(self, wanted: OpenValues) -> None:
+        """Raise `TableError` unless `values` can work; no row is read."""
+        raise TableError(
+            f"values of {self.name!r} cannot be discovered; give the table that has column "
+            f"{wanted.column!r} itself"
+        )
+
+    def values(self, wanted: OpenValues) -> OccurringValues:
+        """How many persons have each value of a column, each in at most so many of them."""
+        raise NotImplementedError  # check_values says so before anything is charged
+
+    @abstractmethod
+    def _check(self, domain: Domain, requested: Wanted) -> None:
+        """What an engine does for `check`; the domain has no editions any more."""
+
+    @abstractmethod
+    def _counts(self, domain: Domain, requested: Wanted) -> TrueCounts:
+        """What an engine does for `counts`; the domain has no editions any more."""
 
 
 def usable_kinds(attribute: Attribute) -> tuple[str, tuple[Kind, ...]]:
@@ -126,7 +169,9 @@ def check_columns(table: str, domain: Domain, columns: Sequence[Column]) -> dict
     """Return the columns that ``domain`` needs by name, or say which is missing or unusable."""
     by_name = {column.name: column for column in columns}
     _check_header(table, domain, columns)
-    needed = {name: _needed(table, name, by_name) for name in domain.names}
+    needed = {
+        attribute.name: _needed(table, attribute.source, by_name) for attribute in domain.attributes
+    }
     for attribute in domain.attributes:
         words, kinds = usable_kinds(attribute)
         column = needed[attribute.name]
@@ -143,13 +188,39 @@ def check_columns(table: str, domain: Domain, columns: Sequence[Column]) -> dict
     return needed
 
 
+def unseen_times(table: str, domain: Domain, columns: Sequence[Column]) -> list[str]:
+    """What to say of columns of timestamps that the domain declares as days, by their types."""
+    by_name = {column.name: column for column in columns}
+    form = None if domain.csv is None else domain.csv.dates
+    sentences = []
+    for attribute in domain.attributes:
+        column = by_name.get(attribute.source)
+        if column is None or not isinstance(attribute, Dates) or attribute.time is not None:
+            continue
+        in_text = column.kind == "raw" and form is not None and "%H" in form
+        if column.kind in {"timestamp", "instant"} or in_text:
+            sentences.append(
+                f"column {attribute.source!r} of table {table!r} holds times, and the domain "
+                f"declares days: {attribute.source} > '{attribute.start}' is false of all times of "
+                "that day. Declare time: true for comparisons and hours of the times, or "
+                "time: false if days are meant"
+            )
+    return sentences
+
+
+def column_names(needed: Mapping[str, Column]) -> list[str]:
+    """The columns of a table that a domain needs, each once."""
+    return list(dict.fromkeys(column.name for column in needed.values()))
+
+
 def _check_header(table: str, domain: Domain, columns: Sequence[Column]) -> None:
     """Refuse a CSV file none of whose columns is declared: its first line may be a row of data."""
-    declared = {name.casefold() for name in domain.names}
+    sources = [attribute.source for attribute in domain.attributes]
+    declared = {name.casefold() for name in sources}
     csv = all(column.kind == "raw" for column in columns)
     if csv and declared.isdisjoint(column.name.casefold() for column in columns):
         raise TableError(
-            f"table {table!r} has no column {domain.names[0]!r}, nor any other that is declared; "
+            f"table {table!r} has no column {sources[0]!r}, nor any other that is declared; "
             "the first line of a CSV file must name its columns (it may be data: it is not shown)"
         )
 
@@ -183,7 +254,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def guarded(doing: str, call: Callable[[], T]) -> T:
-    """Run a call of an engine; of its errors only the class is shown.
+    """Run a call of an engine; of its errors only the class is shown, and what it means.
 
     The message of an engine may quote a value of the table. The new error is raised after the
     old one has been released, so that no traceback or log finds it through ``__context__``.
@@ -195,6 +266,7 @@ def guarded(doing: str, call: Callable[[], T]) -> T:
         raise
     except Exception as error:  # noqa: BLE001 - whatever an engine raises may quote a value
         kind, attribute = type(error).__name__, _missing_attribute(error)
+        sentence = meaning(error)
     except BaseException as stop:  # Ctrl-C, perhaps while the error of an engine was handled
         stop.__context__ = None
         raise
@@ -204,7 +276,7 @@ def guarded(doing: str, call: Callable[[], T]) -> T:
             "than lrm needs: install lrm again with the extra of that engine"
         )
     raise TableError(
-        f"{doing} failed with {kind}; "
+        f"{doing} failed with {kind}{': ' * bool(sentence)}{sentence}; "
         "the engine's own message is withheld, as it may quote values of the table"
     )
 

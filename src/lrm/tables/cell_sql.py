@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from lrm.domain import Bins, Categories, Dates, Integers, Numbers
 from lrm.domain.attributes import LARGEST_INTEGER
+from lrm.domain.ordered import MINUTES
 from lrm.tables.axes import DROPPED, Axis
 from lrm.tables.base import Column
 from lrm.tables.count import Count
@@ -62,7 +63,7 @@ def cell_sql(axis: Axis, x: str, column: Column, dialect: Dialect, stored: str =
     if isinstance(attribute, Integers):
         return integers(axis, x, column, rest, dialect)
     if isinstance(attribute, Dates):
-        return dates(axis, dialect.as_day(x, column), rest, dialect)
+        return dates(axis, x, column, rest, dialect)
     assert isinstance(attribute, Categories)  # noqa: S101 - all kinds of attribute are above
     other = (f"{stored} IS NOT NULL", sql_code(axis.special("(other)")))
     return dialect.categories(axis, category_value(axis, x, column, dialect), (other, null))
@@ -167,12 +168,17 @@ def _stepped(axis: Axis, offset: str, width: int, dialect: Dialect, cells: int =
     return dialect.lookup([None if code == DROPPED else code for code in codes], place)
 
 
-def dates(axis: Axis, day: str, rest: Sequence[Clause], dialect: Dialect) -> str:
-    """SQL of a day, by counting days, months or years from the first."""
+def dates(axis: Axis, x: str, column: Column, rest: Sequence[Clause], dialect: Dialect) -> str:
+    """SQL of a day or time, by counting days, months or years from the first, or parts of days."""
     attribute = axis.attribute
     assert isinstance(attribute, Dates)  # noqa: S101 - the caller looked
     start, end = attribute.start.isoformat(), attribute.end.isoformat()
-    if attribute.by == "day":
+    day = dialect.as_day(x, column)
+    if attribute.minutes < MINUTES:
+        days = dialect.as_bigint(f"({dialect.days_since(day, start)})")
+        part = dialect.quotient(dialect.minute_of_day(x, column), attribute.minutes)
+        offset = f"{days} * {MINUTES // attribute.minutes} + {part}"
+    elif attribute.by == "day":
         offset = dialect.days_since(day, start)
     else:
         offset = f"{dialect.year(day)} - {attribute.start.year}"

@@ -107,6 +107,18 @@ class Count:
                     tests.append((word, strides[place], size, size - 1))
         return tests
 
+    @property
+    def group(self) -> tuple[int, int, int] | None:
+        """Where the unit limits rows by group: word, stride and size.
+
+        The group of a row is ``word // stride % size``, the cell of the attribute.
+        """
+        by = self.domain.unit.by
+        if by is None:
+            return None
+        word = next(i for i, places in enumerate(self.words) if by.axis in places)
+        return word, self.strides(word)[by.axis], self.axes[by.axis].size
+
     def strides(self, word: int) -> dict[int, int]:
         """What each attribute's class is multiplied by in a word, by the attribute's place."""
         places = self.words[word]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from lrm.domain import CsvForm, Domain
 from lrm.errors import TableError
-from lrm.tables.base import Column, guarded, load_engine
+from lrm.tables.base import Column, column_names, guarded, load_engine
 from lrm.tables.csv_fields import Marks, fields_of, split_block
 from lrm.tables.csv_lines import UNREADABLE, line_blocks, to_utf8
 from lrm.tables.duckdb_reading import Needed, Reading, Source, reading_of
@@ -76,7 +76,7 @@ class CsvFiles(Source):
     ) -> Reading:
         """Make the needed columns known as a stream of Arrow batches."""
         pa = load_engine("pyarrow")
-        schema = pa.schema([(name, pa.string()) for name in needed])
+        schema = pa.schema([(name, pa.string()) for name in column_names(needed)])
         form = self._form_under(domain)
         header = self._common_header(form)
         batches = iter(()) if empty else self._batches(form, header, schema)

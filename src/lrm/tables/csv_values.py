@@ -54,16 +54,10 @@ def reading(attribute: Attribute, x: str, csv: CsvForm | None = None) -> tuple[s
     decimal_mark = form.decimal
     if isinstance(attribute, Bins | Numbers):
         return _double(x, decimal_mark), Column(name, "DOUBLE", "float")
-    if isinstance(attribute, Dates) and form.dates is not None:
-        return _day(x, form.dates), Column(name, "DATE", "date")
     if isinstance(attribute, Dates):
-        day = (
-            f"CASE WHEN regexp_full_match({x}, {_DAY}) "
-            f"THEN TRY_CAST(left(ltrim({x}), 10) AS DATE) "
-            f"WHEN regexp_full_match({x}, {_INSTANT}) "
-            f"THEN CAST(TRY_CAST(trim({x}) AS TIMESTAMPTZ) AS DATE) END"
-        )
-        return day, Column(name, "DATE", "date")
+        kind = "TIMESTAMP" if attribute.time else "DATE"
+        read = _day(x, form.dates, kind) if form.dates is not None else _iso_day(x, kind)
+        return read, Column(name, kind, "timestamp" if attribute.time else "date")
     if isinstance(attribute, Categories) and attribute.value_type == "text":
         return x, Column(name, "VARCHAR", "text")
     if isinstance(attribute, Categories) and attribute.value_type == "boolean":
@@ -83,8 +77,18 @@ def _listed(texts: Sequence[str]) -> str:
     return ", ".join(f"lower({_text(text)})" for text in texts)
 
 
-def _day(x: str, dates: str) -> str:
-    """A date in a declared form, put together as DuckDB's own; NULL where there is no such day."""
+def _iso_day(x: str, kind: str) -> str:
+    """A date or time in ISO 8601; of dates only the day is read."""
+    text = f"left(ltrim({x}), 10)" if kind == "DATE" else f"trim({x})"
+    return (
+        f"CASE WHEN regexp_full_match({x}, {_DAY}) THEN TRY_CAST({text} AS {kind}) "
+        f"WHEN regexp_full_match({x}, {_INSTANT}) "
+        f"THEN CAST(TRY_CAST(trim({x}) AS TIMESTAMPTZ) AS {kind}) END"
+    )
+
+
+def _day(x: str, dates: str, kind: str) -> str:
+    """A date or time in a declared form, put together as DuckDB's own; NULL where none is so."""
     pattern, groups = date_pattern(dates)
     form = _text(rf"\s*{pattern}\s*")
     parts = {letter: f"regexp_extract({x}, {form}, {place})" for letter, place in groups.items()}
@@ -92,7 +96,12 @@ def _day(x: str, dates: str) -> str:
         f"CASE WHEN {parts['y']} >= '69' THEN '19' ELSE '20' END || {parts['y']}"
     )
     day = f"({year}) || '-' || lpad({parts['m']}, 2, '0') || '-' || lpad({parts['d']}, 2, '0')"
-    return f"CASE WHEN regexp_full_match({x}, {form}) THEN TRY_CAST({day} AS DATE) END"
+    if kind == "TIMESTAMP":
+        clock = " || ':' || ".join(
+            f"lpad({parts[letter]}, 2, '0')" if letter in parts else "'00'" for letter in "HMS"
+        )
+        day = f"{day} || ' ' || {clock}"
+    return f"CASE WHEN regexp_full_match({x}, {form}) THEN TRY_CAST({day} AS {kind}) END"
 
 
 def _double(x: str, decimal_mark: str) -> str:

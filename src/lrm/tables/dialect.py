@@ -101,6 +101,17 @@ class Dialect(ABC):
     def as_day(self, x: str, column: Column) -> str:
         """Return the day of a date, a timestamp, or an instant (in UTC)."""
 
+    def minute_of_day(self, x: str, column: Column) -> str:
+        """Return the minute of the day, 0 to 1439, as 64 bits, of what `as_day` takes.
+
+        Where it is asked, the day is one that a domain may declare.
+        """
+        return "0" if column.kind == "date" else self._minute_of_day(x, column)
+
+    @abstractmethod
+    def _minute_of_day(self, x: str, column: Column) -> str:
+        """The same of a timestamp or an instant."""
+
     @abstractmethod
     def as_person(self, x: str, column: Column) -> str:
         """Make a value by which rows of one person, and only those, are equal.
@@ -108,6 +119,19 @@ class Dialect(ABC):
         Its bytes are those of `lrm.domain.persons.person_name`; a number may stand for its
         digits.
         """
+
+    def first_rows(self, relation: str, person: str, columns: Sequence[str]) -> str:
+        """The query of one row per person: the first by some columns, of which NULL comes last."""
+        order = ", ".join(f"{column} ASC NULLS LAST" for column in columns)
+        ranked = (
+            f"SELECT *, row_number() OVER (PARTITION BY {person} ORDER BY {order}) AS place "  # noqa: S608
+            f"FROM {relation}"
+        )
+        return f"SELECT {', '.join([person, *columns])} FROM ({ranked}) AS ranked WHERE place = 1"  # noqa: S608
+
+    def wide_sum(self, x: str) -> str:
+        """The sum of integers of 64 bits in a type that holds it, whatever the rows are."""
+        return f"sum({x})"
 
     @abstractmethod
     def whole(self, x: str, column: Column) -> tuple[str, str]:

@@ -61,7 +61,7 @@ def _count_by_person(db: DuckDBPyConnection, rows: DuckDbRows, worded: str, tall
     DuckDB sorts on disk where memory is short: ten million rows of 2.5 million persons took
     3 s and 320 MB. Its ``row_number() OVER (PARTITION BY …)`` took 48 s and ran out of 488 MB.
     """
-    with RowLimit(tally, rows.count.domain.unit.max_rows, persons.fresh_key()) as limit:
+    with RowLimit(tally, rows.count, persons.fresh_key()) as limit:
         for batch in db.sql(rows.by_person(worded)).to_arrow_reader(BATCH_ROWS):
             words = [batch[f"w{i}"].to_numpy() for i in range(len(rows.count.words))]
             limit.add(batch["person"], words, batch["later"].to_numpy())

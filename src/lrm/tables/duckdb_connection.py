@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -44,8 +44,7 @@ class _Database:
         # The least and greatest numbers that Parquet files state leave NaN out. Folding
         # comparisons by them would let one row move every NaN to another cell.
         self.db.execute("SET disabled_optimizers = 'statistics_propagation'")
-        with suppress(duckdb.CatalogException):  # before 1.3, nothing read is kept
-            self.db.execute("SET enable_external_file_cache = false")
+        self.db.execute("SET enable_external_file_cache = false")
 
 
 def _close(db: DuckDBPyConnection, folder: str) -> None:

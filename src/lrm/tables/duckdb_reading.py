@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lrm.domain import Domain
-from lrm.tables.base import Column
+from lrm.tables.base import Column, column_names
 from lrm.tables.duckdb_sql import DuckDbSql
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def reading_of(
     would meet values.
     """
     if empty:
-        names = ", ".join(SQL.name(name) for name in needed)
+        names = ", ".join(map(SQL.name, column_names(needed)))
         db.execute(f"CREATE TEMP TABLE lrm_empty AS SELECT {names} FROM {relation} WITH NO DATA")  # noqa: S608 - quoted parts
         relation = "lrm_empty"
     unit = domain.unit.column

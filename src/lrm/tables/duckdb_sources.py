@@ -1,26 +1,21 @@
-"""Where DuckDB finds rows: Parquet files and database files."""
+"""Where DuckDB finds rows in files: the files of a pattern, and database files."""
 
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lrm.domain import Domain
 from lrm.errors import TableError
 from lrm.files.locations import shown
-from lrm.tables.arrow_rows import ArrowRows
-from lrm.tables.base import Column, guarded, load_engine, name_parts
+from lrm.tables.base import Column, guarded, name_parts
 from lrm.tables.duckdb_connection import connection, describe
 from lrm.tables.duckdb_reading import SQL, Needed, Reading, Source, reading_of
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-
-BATCH_ROWS = 1 << 17
 
 
 def files_of(pattern: str) -> tuple[str, ...]:
@@ -29,92 +24,8 @@ def files_of(pattern: str) -> tuple[str, ...]:
     candidates = [pattern] if exact else sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207
     files = tuple(file for file in candidates if Path(file).is_file())
     if not files:
-        folder = " (it is a folder; write FOLDER/*.parquet)" if Path(pattern).is_dir() else ""
-        raise TableError(f"no file matches {shown(pattern)!r}{folder}")
+        raise TableError(f"no file matches {shown(pattern)!r}")
     return files
-
-
-def _listed(files: Sequence[str]) -> str:
-    # DuckDB would take a bracket in a file's name for a pattern.
-    return "[" + ", ".join(SQL.text(glob.escape(file)) for file in files) + "]"
-
-
-class ParquetFiles(Source):
-    """Parquet files with one schema."""
-
-    def __init__(self, pattern: str) -> None:
-        self._files = files_of(pattern)
-        self.label = Path(pattern).name
-        self._columns = self._describe(self._files[0])
-
-    def _describe(self, file: str) -> tuple[Column, ...]:
-        def look() -> tuple[Column, ...]:
-            with connection() as db:
-                return describe(db, self._relation([file]))
-
-        return guarded(f"reading the schema of {file!r}", look)
-
-    @staticmethod
-    def _relation(files: Sequence[str]) -> str:
-        # Columns made of folder names would have types guessed from data. Where a filter skips
-        # parts of a file, their greatest number must not be taken for that of NaNs, too.
-        return f"read_parquet({_listed(files)}, hive_partitioning = false, can_have_nan = true)"
-
-    def check(self, needed: Sequence[Column], domain: Domain) -> None:  # noqa: ARG002
-        """Every file has the columns, of one type: a cast between types may fail on a value."""
-        for file in self._files:
-            columns = self._describe(file)
-            own_names = guarded(f"reading the schema of {file!r}", partial(_own_names, file))
-            for column in needed:
-                if column not in columns:
-                    raise TableError(
-                        f"file {file!r} has no column {column.name!r} of type "
-                        f"{column.type_text}, as {self._files[0]!r} has"
-                    )
-                # DuckDB renames the second of two equal names, and Arrow does not.
-                if (
-                    own_names.count(column.name) > 1
-                    or own_names[columns.index(column)] != column.name
-                ):
-                    raise TableError(
-                        f"file {file!r} has several columns that may be called {column.name!r}; "
-                        "write it with names that differ in more than case"
-                    )
-
-    def ways(self) -> Sequence[Callable[..., Reading]]:
-        return (self._read, self._by_arrow)
-
-    def _read(
-        self, db: DuckDBPyConnection, domain: Domain, needed: Needed, *, empty: bool
-    ) -> Reading:
-        """By DuckDB's own reader, which refuses some values, such as text that is not UTF-8."""
-        return reading_of(db, self._relation(self._files), domain, needed, empty=empty)
-
-    def _by_arrow(
-        self, db: DuckDBPyConnection, domain: Domain, needed: Needed, *, empty: bool
-    ) -> Reading:
-        """By Arrow's reader, which accepts every value and takes 1.5 times as long."""
-        parquet = load_engine("pyarrow.parquet")
-
-        def opened(file: str) -> Any:
-            # As integers of 96 bits, Arrow would let times after 2262 wrap around.
-            return parquet.ParquetFile(file, coerce_int96_timestamp_unit="us")
-
-        def batches() -> Iterator[Any]:
-            for file in () if empty else self._files:
-                with opened(file) as rows:
-                    yield from rows.iter_batches(BATCH_ROWS, columns=list(needed))
-
-        with opened(self._files[0]) as first:
-            types = {field.name: field.type for field in first.schema_arrow}
-        rows = ArrowRows(domain, needed, types)
-        db.register("lrm_parquet", rows.reader(batches()))
-        return rows.reading("lrm_parquet")
-
-
-def _own_names(file: str) -> list[str]:
-    """The names of columns as a Parquet file states them."""
-    return list(load_engine("pyarrow.parquet").read_schema(file).names)
 
 
 def _with_collations(

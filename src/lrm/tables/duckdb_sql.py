@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from lrm.domain import Categories
+from lrm.domain.ordered import MINUTES
 from lrm.domain.persons import DIGEST_REPEATED, LONGEST_NAME
 from lrm.tables.axes import Axis
 from lrm.tables.base import Column, Kind
@@ -89,9 +90,7 @@ class DuckDbSql(Dialect):
         """
         day = x if column.kind == "date" else f"CAST({x} AS DATE)"
         if column.type_text == "TIMESTAMP_NS":
-            ns = f"epoch_ns({x})"
-            days = f"CASE WHEN {ns} < 0 THEN ({ns} + 1) // {_DAY_NS} - 1 ELSE {ns} // {_DAY_NS} END"
-            exact = f"DATE '1970-01-01' + CAST({days} AS INTEGER)"
+            exact = f"DATE '1970-01-01' + CAST({_periods(x, _DAY_NS)} AS INTEGER)"
             return f"(CASE WHEN isinf({x}) THEN {day} ELSE {exact} END)"
         if column.type_text in {"TIMESTAMP_S", "TIMESTAMP_MS"}:
             above, below = (
@@ -103,6 +102,11 @@ class DuckDbSql(Dialect):
             )
         return day
 
+    def _minute_of_day(self, x: str, column: Column) -> str:
+        if column.type_text == "TIMESTAMP_NS":
+            return f"(({_periods(x, _DAY_NS // MINUTES)}) % {MINUTES} + {MINUTES}) % {MINUTES}"
+        return f"CAST(hour({x}) * 60 + minute({x}) AS BIGINT)"
+
     def as_person(self, x: str, column: Column) -> str:
         # Objects have been named before; sorting numbers is faster than sorting their digits.
         if column.kind == "cells" or (column.kind == "integer" and column.bits <= 64):
@@ -113,6 +117,16 @@ class DuckDbSql(Dialect):
             x = f"encode(CAST({x} AS VARCHAR))"
         digest = f"encode(repeat(sha256({x}), {DIGEST_REPEATED}))"
         return f"CASE WHEN octet_length({x}) > {LONGEST_NAME} THEN {digest} ELSE {x} END"
+
+    def first_rows(self, relation: str, person: str, columns: Sequence[str]) -> str:
+        """The least record of each person, which needs no sorting."""
+        record = ", ".join(f"{column} := {column}" for column in columns)
+        listed = ", ".join(f"record.{column} AS {column}" for column in columns)
+        least = (
+            f"SELECT {person}, min(struct_pack({record})) AS record FROM {relation} "  # noqa: S608
+            f"GROUP BY {person}"
+        )
+        return f"SELECT {person}, {listed} FROM ({least})"  # noqa: S608
 
     def whole(self, x: str, column: Column) -> tuple[str, str]:
         if column.kind == "decimal" and column.precision <= 18:
@@ -142,6 +156,12 @@ class DuckDbSql(Dialect):
 
     def days_since(self, x: str, iso: str) -> str:
         return f"date_diff('day', {self.day(iso)}, {x})"
+
+
+def _periods(x: str, length: int) -> str:
+    """SQL of the number of periods of some nanoseconds from 1970 to a time, rounded down."""
+    ns = f"epoch_ns({x})"
+    return f"CASE WHEN {ns} < 0 THEN ({ns} + 1) // {length} - 1 ELSE {ns} // {length} END"
 
 
 def _fits(column: Column) -> bool:

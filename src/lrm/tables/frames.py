@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from lrm.domain import Domain
 from lrm.errors import TableError
 from lrm.tables.arrow_columns import column_of
 from lrm.tables.arrow_rows import ArrowRows, holds_objects
-from lrm.tables.base import Column, guarded, load_engine
+from lrm.tables.base import Column, column_names, guarded, load_engine
 from lrm.tables.duckdb_reading import Needed, Reading, Source
 
 if TYPE_CHECKING:
@@ -57,9 +58,9 @@ class FrameSource(Source):
         rows = ArrowRows(domain, needed, self._types)
         frame = _empty(self._frame) if empty else self._frame
         if hasattr(frame, "collect"):  # lazy: its plan is run once, for all columns
-            frame = frame.select(list(needed)).collect()
+            frame = frame.select(column_names(needed)).collect()
         if _is_dataset(frame):
-            batches = frame.scanner(columns=list(needed)).to_batches()
+            batches = frame.scanner(columns=column_names(needed)).to_batches()
             db.register("lrm_frame", rows.reader(batches))
         else:
             db.register("lrm_frame", rows.table(partial(_column, frame)))
@@ -100,5 +101,7 @@ def _column(frame: Any, name: str) -> Any:
     column = frame[name]
     if holds_objects(column):
         return column
+    if str(column.dtype) in {"Float32", "Float64"}:  # some versions have NaN beside a mask
+        column = column.to_numpy(column.dtype.numpy_dtype, na_value=math.nan)
     # What pandas holds for missing becomes NULL: also NaN of NumPy's floats, which have no NULL.
     return load_engine("pyarrow").Array.from_pandas(column)

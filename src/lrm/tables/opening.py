@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator
+from glob import glob
 from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
 
 from lrm.domain import CsvForm
 from lrm.errors import TableError
 from lrm.files.locations import shown
-from lrm.tables.base import Table
+from lrm.tables.base import Table, guarded
 
 ENGINES = (
     "lrm.tables.postgres_table",
@@ -19,6 +24,10 @@ ENGINES = (
 
 SCHEMES = ("postgresql://", "postgres://", "spark:")
 """Beginnings of addresses that engines accept; others would be taken for file names."""
+
+GROUP = "lrm.engines"
+"""Entry points of engines in other packages: the scheme of their addresses, and a module with
+``open_source``, as those of `ENGINES` have it."""
 
 
 def open_table(source: object, name: str | None = None, *, csv: CsvForm | None = None) -> Table:
@@ -31,10 +40,13 @@ def open_table(source: object, name: str | None = None, *, csv: CsvForm | None =
 
         - ``data.csv``, ``data.tsv``, ``data.csv.gz``, ``data.parquet``, or a pattern of such
           files, ``parts/*.parquet``;
+        - a folder of Parquet files, or ``parts/**/*.parquet``, where folders ``year=2024`` below
+          it are columns, read as what the domain declares;
         - ``file.duckdb::table`` or ``file.duckdb::schema.table``;
         - ``postgresql://user@host/db?table=schema.name``;
         - ``spark:schema.table`` or ``spark:parts.parquet``, in the active Spark session or,
           where there is none, in local mode;
+        - ``SCHEME:…``, where a package with an engine for it is installed;
         - a frame of pandas, Polars (also lazy), Arrow (also a dataset) or Spark.
     name
         What to call the table; by default the file's or table's own name.
@@ -51,16 +63,39 @@ def open_table(source: object, name: str | None = None, *, csv: CsvForm | None =
     """
     if csv is not None:
         return _open_csv(source, name, csv)
-    refused = isinstance(source, str) and "://" in source and not source.startswith(SCHEMES)
-    for engine in () if refused else ENGINES:
-        table: Table | None = import_module(engine).open_source(source, name)
+    for module in _modules(source):
+        table: Table | None = module.open_source(source, name)
         if table is not None:
             return table
     what = repr(shown(source)) if isinstance(source, (str, os.PathLike)) else type(source).__name__
     raise TableError(
-        f"{what} is not a table that lrm can open; give a .csv or .parquet file, "
-        "FILE.duckdb::TABLE, postgresql://HOST/DB?table=NAME, spark:TABLE, or a frame"
+        f"{what} is not a table that lrm can open; give a .csv or .parquet file, a folder "
+        "of them, FILE.duckdb::TABLE, postgresql://HOST/DB?table=NAME, spark:TABLE, or a frame"
     )
+
+
+def _modules(source: object) -> Iterator[Any]:
+    """The engines that may open a source; those of other packages where one has its scheme."""
+    if isinstance(source, (str, os.PathLike)):
+        scheme = re.match(r"([a-z][a-z0-9+.-]*):(?!:)", str(os.fspath(source)))
+        if scheme is not None and "://" not in str(source):
+            engines = list(_installed(scheme[1]))
+            if not engines and scheme[1] != "spark" and not glob(str(source).partition("::")[0]):  # noqa: PTH207 - a pattern
+                raise TableError(
+                    f"no installed package has an engine for {scheme[1]}: addresses, and there is "
+                    "no such file"
+                )
+            yield from engines
+    if not isinstance(source, str) or "://" not in source or source.startswith(SCHEMES):
+        yield from map(import_module, ENGINES)
+    if not isinstance(source, (str, os.PathLike)):
+        yield from _installed()
+
+
+def _installed(scheme: str | None = None) -> Iterator[Any]:
+    for point in entry_points(group=GROUP):
+        if scheme is None or point.name == scheme:
+            yield guarded(f"loading the engine {point.name!r}", point.load)
 
 
 def _open_csv(source: object, name: str | None, form: CsvForm) -> Table:

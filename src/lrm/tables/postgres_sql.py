@@ -84,17 +84,48 @@ class PostgresSql(JoiningDialect):
     def as_day(self, x: str, column: Column) -> str:
         if column.kind == "date":
             return x
-        local = f"({x} AT TIME ZONE 'UTC')" if column.kind == "instant" else x
-        return f"CAST({local} AS date)"
+        return f"CAST({self._local(x, column)} AS date)"
+
+    @staticmethod
+    def _local(x: str, column: Column) -> str:
+        return f"({x} AT TIME ZONE 'UTC')" if column.kind == "instant" else x
+
+    def _minute_of_day(self, x: str, column: Column) -> str:
+        local = self._local(x, column)
+        return self.as_bigint(f"(EXTRACT(HOUR FROM {local}) * 60 + EXTRACT(MINUTE FROM {local}))")
 
     def as_person(self, x: str, column: Column) -> str:
-        if column.kind != "bytes":  # as the database stores it, whatever its encoding
-            x = f"convert_to(CAST({x} AS text), getdatabaseencoding())"
+        if column.kind == "cells":  # the name itself
+            return x
+        if column.kind != "bytes":
+            x = self._stored(x)
         digest = f"convert_to(repeat(encode(sha256({x}), 'hex'), {DIGEST_REPEATED}), 'UTF8')"
         return f"(CASE WHEN octet_length({x}) > {LONGEST_NAME} THEN {digest} ELSE {x} END)"
 
-    def person_hash(self, person: str, key: bytes) -> str:
-        hashed = f"encode(sha256(decode('{key.hex()}', 'hex') || {person}), 'hex')"
+    def group_name(self, what: str, group: str, person: str) -> str:
+        return f"(convert_to('{what}:' || CAST({group} AS text) || ':', 'UTF8') || {person})"
+
+    def own_person(self, x: str, column: Column) -> str:
+        """Whole numbers, UUIDs and texts without conversion, which takes a third of the time."""
+        if column.kind in {"integer", "uuid"}:
+            return x
+        if column.kind != "text":
+            return self.as_person(x, column)
+        x = f"CAST({x} AS text)"
+        digest = f"encode(sha256({self._stored(x)}), 'hex')"
+        short = f"CASE WHEN octet_length({x}) > {LONGEST_NAME} THEN"
+        return f'({short} repeat({digest}, {DIGEST_REPEATED}) ELSE {x} END) COLLATE "C"'
+
+    def own_name(self, person: str, column: Column) -> str:
+        return self._stored(person) if column.kind in {"integer", "uuid", "text"} else person
+
+    @staticmethod
+    def _stored(x: str) -> str:
+        """The bytes of a text as the database stores it, whatever its encoding."""
+        return f"convert_to(CAST({x} AS text), getdatabaseencoding())"
+
+    def person_hash(self, person: str, key: str) -> str:
+        hashed = f"encode(sha256({key} || {person}), 'hex')"
         bits = f"CAST('x' || left({hashed}, {OFFSET_DIGITS}) AS bit({4 * OFFSET_DIGITS}))"
         return f"CAST({bits} AS bigint)"
 

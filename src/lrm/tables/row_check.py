@@ -118,7 +118,7 @@ def _with_all_cells(attribute: Attribute) -> Attribute:
         return Categories(attribute.name, attribute.values, spellings, null="cell", outside="cell")
     if isinstance(attribute, Dates):
         span = (attribute.start, attribute.end, attribute.by)
-        return Dates(attribute.name, *span, null="cell", outside="cell")
+        return Dates(attribute.name, *span, time=attribute.time, null="cell", outside="cell")
     if isinstance(attribute, Numbers):
         ends = (attribute.knots[0], math.nextafter(attribute.knots[-1], math.inf))
         return Bins(attribute.name, ends, null="cell", nan="cell", outside="cell")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from lrm.domain.ordered import DAY, MINUTES
 from lrm.domain.persons import DIGEST_REPEATED, LONGEST_NAME, OFFSET_DIGITS
 from lrm.tables.base import Column, Kind
 from lrm.tables.dialect import BEYOND
@@ -27,7 +28,6 @@ _KINDS: dict[str, Kind] = {
     "timestamp_ntz": "timestamp",
     "binary": "bytes",
 }
-_DAY_MICROSECONDS = 86_400_000_000
 _LARGEST = 2**63 - 1
 PADDED = "char"
 
@@ -68,14 +68,17 @@ class SparkSql(JoiningDialect):
 
     def as_day(self, x: str, column: Column) -> str:
         if column.kind == "instant":  # a cast would take the day of the session's time zone
-            micros = f"unix_micros({x})"
-            # Rounded down without a difference, which would not fit 64 bits near their end.
-            before = f"({micros} + 1) div {_DAY_MICROSECONDS} - 1"
-            days = f"CASE WHEN {micros} < 0 THEN {before} ELSE {micros} div {_DAY_MICROSECONDS} END"
-            return f"date_from_unix_date(CAST({days} AS INT))"
+            return f"date_from_unix_date(CAST({_periods(x, DAY)} AS INT))"
         return x if column.kind == "date" else f"CAST({x} AS DATE)"
 
+    def _minute_of_day(self, x: str, column: Column) -> str:
+        if column.kind == "instant":
+            return f"pmod({_periods(x, DAY // MINUTES)}, {MINUTES})"
+        return f"CAST(hour({x}) * 60 + minute({x}) AS BIGINT)"
+
     def as_person(self, x: str, column: Column) -> str:
+        if column.kind == "cells":  # the name itself
+            return x
         if column.kind == "text":
             x = f"CAST({self.as_text(x, column)} AS BINARY)"
         elif column.kind != "bytes":
@@ -83,8 +86,15 @@ class SparkSql(JoiningDialect):
         digest = f"CAST(repeat(sha2({x}, 256), {DIGEST_REPEATED}) AS BINARY)"
         return f"CASE WHEN octet_length({x}) > {LONGEST_NAME} THEN {digest} ELSE {x} END"
 
-    def person_hash(self, person: str, key: bytes) -> str:
-        digits = f"left(sha2(concat(X'{key.hex()}', {person}), 256), {OFFSET_DIGITS})"
+    def group_name(self, what: str, group: str, person: str) -> str:
+        before = f"concat({self.text(what + ':')}, CAST({group} AS STRING), {self.text(':')})"
+        return f"concat(CAST({before} AS BINARY), {person})"
+
+    def wide_sum(self, x: str) -> str:
+        return f"sum(CAST({x} AS DECIMAL(20, 0)))"  # a sum of 64-bit integers wraps, or fails
+
+    def person_hash(self, person: str, key: str) -> str:
+        digits = f"left(sha2(concat({key}, {person}), 256), {OFFSET_DIGITS})"
         return f"CAST(conv({digits}, 16, 10) AS BIGINT)"
 
     def whole(self, x: str, column: Column) -> tuple[str, str]:
@@ -108,3 +118,11 @@ class SparkSql(JoiningDialect):
 
     def days_since(self, x: str, iso: str) -> str:
         return f"datediff({x}, {self.day(iso)})"
+
+
+def _periods(x: str, length: int) -> str:
+    """SQL of the number of periods of some microseconds from 1970 to an instant, rounded down."""
+    micros = f"unix_micros({x})"
+    # Without a difference, which would not fit 64 bits near their end.
+    before = f"({micros} + 1) div {length} - 1"
+    return f"CASE WHEN {micros} < 0 THEN {before} ELSE {micros} div {length} END"

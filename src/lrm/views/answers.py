@@ -4,43 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.files.spelling import beside, many
+from lrm.files.spelling import beside, in_percent, many
 from lrm.queries.maps.linear import Floats
 from lrm.queries.workload import EXPLICIT_QUERIES, Column, Statement
 from lrm.queries.workload.frames import AnswerFrame, Codes
 from lrm.queries.workload.statements import spoken_name
 from lrm.releases import Release
-from lrm.releases.core import shown_values
-from lrm.releases.frames import displayed_rows, with_numbers
-from lrm.releases.postprocess import Processed
+from lrm.releases.frames import displayed_rows, statement_numbers
 from lrm.views.blocks import Cell, Heading, Table
-from lrm.views.labels import FOR_READERS, calendar_places, is_time, label_texts
-from lrm.views.verdicts import USABLE, percent, verdict
+from lrm.views.labels import calendar_places, is_time, label_texts
+from lrm.views.verdicts import WITHIN, percent, verdict
+from lrm.views.words import UNDECLARED, WORDS, filled
 
 MOST_COLUMNS = 20
 """Labels of a column of groups that may stand side by side."""
-
-TOTAL = "total"
-
-
-def statement_tables(
-    release: Release,
-    confidence: float = 0.95,
-    *,
-    processed: Processed | None = None,
-    most: int | None = None,
-) -> Iterator[StatementTable]:
-    """One table per statement of the batch, with at most ``most`` answers each."""
-    done = None if processed is None else shown_values(release, processed.answers)
-    for statement in release.plan.workload.tables:
-        yield statement_table(release, statement, confidence, processed=done, most=most)
 
 
 def statement_table(  # noqa: PLR0913 - what may be asked for
@@ -62,13 +46,13 @@ def statement_table(  # noqa: PLR0913 - what may be asked for
         total = statement.count
         total += sum(answer.label.count for answer in batch.derived[slice(*statement.derived)])
         rows = displayed_rows(release, statement, most)  # its lines are not counted, it is a list
-        return StatementTable(with_numbers(release, rows, confidence, processed), total, None)
+        return StatementTable(statement_numbers(release, rows, confidence, processed), total, None)
     rows = displayed_rows(release, statement)
     if statement.display is None:
         rows = rows.taken(_calendar_rows(rows.frame))
     total = rows.frame.count
     listed, lines = _whole_lines(rows.frame, total if most is None else most, columns)
-    frame = with_numbers(release, rows.taken(listed), confidence, processed)
+    frame = statement_numbers(release, rows.taken(listed), confidence, processed)
     return StatementTable(frame, total, lines)
 
 
@@ -184,7 +168,7 @@ FAR_LARGER = 5.0
 
 def frame_table(frame: AnswerFrame) -> StatementTable:
     """The whole table of a statement whose numbers are known."""
-    if frame.statement.display is None:
+    if frame.statement is not None and frame.statement.display is None:
         frame = frame.taken(_calendar_rows(frame))
     return StatementTable(frame, frame.count, len(frame))
 
@@ -198,9 +182,11 @@ class StatementTable:
     # Number of its lines, where not all are here; None where they were not counted.
     lines: int | None
 
-    # Whether it is for everybody: cells of undeclared values have the names of `FOR_READERS`.
+    # Whether it is for everybody: cells of undeclared values then have words of their own.
     public: bool = False
+    words: Mapping[str, str] = field(default_factory=lambda: WORDS)  # fixed ones
     heading_text: str = ""  # what stands above it in place of the title of its statement
+    note_text: str = ""  # what stands below it in place of `AnswerFrame.note`
     unit: str = ""  # of the answers, such as ``persons``
     decimals: int | None = None  # of the answers; as many as their errors leave by default
 
@@ -211,8 +197,11 @@ class StatementTable:
 
     def texts(self, column: Column) -> list[str]:
         """What readers see for each label of a column, and for a total last."""
-        texts = [*label_texts(column), TOTAL]
-        return [FOR_READERS.get(text, text) for text in texts] if self.public else texts
+        texts = label_texts(column)
+        if self.public:
+            names = {label: self.words[key] for label, key in UNDECLARED.items()}
+            texts = [names.get(text, text) for text in texts]
+        return [*texts, self.words["total"]]
 
     def measure(self, place: int) -> str:
         """What an answer is called, with its unit."""
@@ -224,6 +213,8 @@ class StatementTable:
     @property
     def statement(self) -> Statement:
         """Which one it is."""
+        if self.frame.statement is None:
+            raise TypeError("the long form is not the table of a statement")
         return self.frame.statement
 
     @property
@@ -234,7 +225,7 @@ class StatementTable:
     @property
     def note(self) -> str:
         """What was left out by HAVING, ORDER BY and LIMIT."""
-        return self.frame.note
+        return self.note_text or self.frame.note
 
     @property
     def count(self) -> int:
@@ -293,12 +284,12 @@ class StatementTable:
         return verdict(self.relative)
 
     @property
-    def heading(self) -> str:
-        """The title, with the error where all answers have the same."""
+    def error(self) -> str:
+        """How far off each answer may be, where all have the same error."""
         same = {self.alike(place) for place in range(len(self.frame.answers))}
         if len(same) == 1 and (each := same.pop()):
-            return f"{self.title}, {each}{' each' if self.count > 1 else ''}"
-        return self.title
+            return f"{each} {self.words['each']}" if self.count > 1 else each
+        return ""
 
     @property
     def summary(self) -> str:
@@ -388,9 +379,8 @@ class StatementTable:
     def table(self, most: int = MOST_COLUMNS, *, heat: bool = False) -> Table:
         """The statement as one table: the labels of a column side by side, or a list of groups."""
         across = self.across(most)
-        title, key = self.heading, self.title
         if across is None:
-            return self._list(title, key)
+            return self._list()
         columns, codes = self.view
         same = bool(self.alike(0))
         texts = [self.texts(column) for column in columns]
@@ -412,13 +402,19 @@ class StatementTable:
                 cell = self.cell(at, 0, note=not same, share=share)
                 if self.is_processed:
                     value = self.processed_cell(at, 0).text
-                    cell = replace(cell, note=f"{cell.note} processed {value}".strip())
+                    cell = replace(
+                        cell, note=f"{cell.note} {self.words['processed']} {value}".strip()
+                    )
                 line.append(cell)
             lines.append(tuple(line))
-        name = columns[across].name
-        return Table(f"{title} · {name} →", tuple(headings), tuple(lines), self.note, key=key)
+        return replace(self._named(headings, lines), across=columns[across].name)
 
-    def _list(self, title: str, key: str) -> Table:
+    def _named(self, headings: Sequence[Heading], lines: Sequence[tuple[Cell, ...]]) -> Table:
+        title = self.title
+        cells = tuple(headings), tuple(lines)
+        return Table(title, *cells, self.note, key=title, error=self.error)
+
+    def _list(self) -> Table:
         columns, codes = self.view
         answers = self.frame.answers
         texts = [self.texts(column) for column in columns]
@@ -430,7 +426,7 @@ class StatementTable:
             error = f" ({self.alike(place)})" if same[place] and not each else ""
             headings.append(Heading(self.measure(place) + error))
             if self.is_processed:
-                headings.append(Heading(f"{self.measure(place)}, processed"))
+                headings.append(Heading(f"{self.measure(place)}, {self.words['processed']}"))
         scale = self._scale() if bars else None
         lines = []
         for row, codes_of in enumerate(codes.tolist()):
@@ -441,7 +437,7 @@ class StatementTable:
                 if self.is_processed:
                     line.append(self.processed_cell(row, place))
             lines.append(tuple(line))
-        return Table(title, tuple(headings), tuple(lines), self.note, key=key)
+        return self._named(headings, lines)
 
     def _scale(self) -> tuple[float, float] | None:
         every = np.concatenate([self.numbers[name][:, 0] for name in ("low", "high", "answer")])
@@ -475,7 +471,7 @@ def usable_words(tables: Sequence[StatementTable]) -> str:
     """How many tables are usable."""
     count = sum(table_view.verdict == "usable" for table_view in tables)
     verb = "is" if count == 1 else "are"
-    return f"{count} of {len(tables)} tables {verb} within ±{100 * USABLE:.0f} % in the median"
+    return f"{count} of {len(tables)} tables {verb} {WITHIN} in the median"
 
 
 def grouped_tables(
@@ -510,9 +506,11 @@ def single_numbers(tables: Sequence[StatementTable]) -> Table:
                 if processed:
                     line.append(table_view.processed_cell(row, place))
                 rows.append(tuple(line))
-    percent = f"{100 * tables[0].frame.confidence:.4g} % interval"
-    headings = [Heading("answer", words=True, label=True), Heading("value"), Heading(percent)]
-    headings += [Heading("processed")] if processed else []
+    words = tables[0].words
+    percent = in_percent(tables[0].frame.confidence)
+    headings = [Heading(words["answer"], words=True, label=True), Heading(words["value"])]
+    headings += [Heading(filled(words["interval"], percent=percent))]
+    headings += [Heading(words["processed"])] if processed else []
     notes = " ".join(table_view.note for table_view in tables if table_view.note)
     return Table(single_title(tables), tuple(headings), tuple(rows), notes)
 

@@ -8,7 +8,7 @@ from lrm.errors import ConvergenceError, UsageError
 from lrm.files.spelling import many, number, ratio
 from lrm.planning.accuracy import Accuracy
 from lrm.planning.plan import Plan
-from lrm.privacy.budget import Noise
+from lrm.privacy.norms import norm_of
 from lrm.queries.maps.linear import Floats
 from lrm.views.blocks import Table, plain_table
 from lrm.views.statement_errors import comparable_rows
@@ -33,13 +33,11 @@ def errors_by_mechanism(plan: Plan, accuracy: Accuracy, *, trees: bool = True) -
     _, rows = comparable_rows(plan.workload)
     ours = accuracy.standard_errors[rows]
     unlisted = products is not None and not products.is_flat
-    if unlisted or queries.shape[0] * queries.shape[1] > LARGE_BATCH:
+    if len(plan.levels) > 1 or unlisted or queries.shape[0] * queries.shape[1] > LARGE_BATCH:
         return {plan.mechanism: ours}
     squares = np.concatenate([(block**2).sum(axis=1) for _, block in queries.row_blocks()])
-    if plan.noise != "gaussian":
-        worst = float(queries.column_absolute_sums().max())
-    else:
-        worst = float(np.sqrt(queries.column_squared_sums().max()))
+    norm = plan.measured.norm
+    worst = float(queries.column_power_sums(norm.order).max()) ** (1 / norm.order)
     by_mechanism = {
         "noise-on-data": np.sqrt(squares[rows]) * accuracy.ideal_deviation(1.0),
         "noise-on-results": np.full(len(rows), accuracy.ideal_deviation(worst)),
@@ -55,16 +53,16 @@ def errors_by_mechanism(plan: Plan, accuracy: Accuracy, *, trees: bool = True) -
 
 def _tree(plan: Plan, name: str, accuracy: Accuracy) -> Floats:
     # All mechanisms: the page of a release needs none of them.
-    from lrm.planning.plan.planner import plan_of  # noqa: PLC0415
+    from lrm.planning.plan.proposals import Proposal  # noqa: PLC0415
     from lrm.planning.strategies import build_strategy  # noqa: PLC0415
     from lrm.planning.strategies.base import Problem, Search  # noqa: PLC0415
 
     problem = Problem(plan.workload)
     bounds = plan.least_error, plan.spectrum
-    noise: Noise = "gaussian" if plan.noise == "gaussian" else "laplace"
+    norm = norm_of(plan.noise, plan.unit)
     try:
-        strategy = build_strategy(name, problem, Search(0, noise=noise), {})
-        other = plan_of(problem, strategy, noise=noise, bounds=bounds)
+        strategy = build_strategy(name, problem, Search(0, norm), {})
+        other = Proposal(problem, strategy, norm).plan(bounds)
     except (UsageError, ConvergenceError):
         return np.empty(0)  # it cannot run on this batch
     return np.sqrt(other.reconstruction_map.row_squared_norms) * accuracy.ideal_deviation(

@@ -9,11 +9,17 @@ from lrm.files.spelling import many
 from lrm.planning.plan import Plan
 from lrm.queries.workload import Workload
 from lrm.views.blocks import Block, Document, Prose, Table, plain_table
+from lrm.views.plans import cell_words
 
 MOST_LISTED = 60
 """Tables and attributes that are listed."""
 
-_RULES = {"drop": "row is not counted", "cell": "own cell", "clip": "counts as the nearest end"}
+_RULES = {
+    "drop": "row is not counted",
+    "cell": "own cell",
+    "never": "never occurs",
+    "clip": "counts as the nearest end",
+}
 
 
 def batch_section(plan: Plan, errors: Table | None) -> Document:
@@ -22,9 +28,8 @@ def batch_section(plan: Plan, errors: Table | None) -> Document:
     Without errors the tables are left out: there are too many answers.
     """
     workload = plan.workload
-    queries, cells = workload.shape
-    query_count = many(queries, "query", "queries")
-    sentence = f"{query_count} over {cells:,} cells. All of this is public; nothing of it is data."
+    queries = many(workload.shape[0], "query", "queries")
+    sentence = f"{queries} over {cell_words(plan)}. All of this is public; nothing of it is data."
     if plan.objective == "within":
         sentence += " The plan is made for the tolerances of the tables."
     elif plan.objective != "total":

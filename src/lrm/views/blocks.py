@@ -45,6 +45,21 @@ class Table:
     ours: str | None = None  # the first text of a row that is separated
     key: str = ""  # words by which a search finds all of its rows
     live: bool = False  # whether the script of a page sorts and edits it, and so needs its numbers
+    panel: str = ""  # the part that it shows, where a statement has several tables
+    error: str = ""  # how far off every number may be, where they are alike
+    across: str = ""  # the column whose labels stand side by side
+
+    def caption(self, heading: str = "") -> str:
+        """The line above the table; its title is left out below a heading that says the same.
+
+        >>> table = Table("visits by month", (), (), error="± 5 each", across="month")
+        >>> table.caption(), table.caption("visits by month")
+        ('visits by month, ± 5 each · month →', '± 5 each · month →')
+        """
+        title = "" if self.title == heading and not self.panel else self.title
+        named = ", ".join(filter(None, (title, self.error)))
+        arrow = f"{self.across} →" if self.across else ""
+        return " · ".join(filter(None, (self.panel, named, arrow)))
 
 
 @dataclass(frozen=True)
@@ -121,6 +136,18 @@ class Document:
     # Whether a page shows the heading alone at first; None where it cannot be folded.
     folded: bool | None = None
     name: str = ""  # by which a link or a command finds it
+
+
+def apart(*groups: Iterable[Block]) -> Document:
+    """Groups of blocks with an empty line between them; those without blocks are left out."""
+    first, *rest = [tuple(group) for group in groups if group] or [()]
+    return Document("", first, parts=tuple(Document("", blocks) for blocks in rest))
+
+
+def said(sentences: Iterable[str], kind: Literal["plain", "warning"] = "plain") -> list[Block]:
+    """The sentences that are not empty; no block where there are none."""
+    texts = tuple(filter(None, sentences))
+    return [Prose(texts, kind)] if texts else []
 
 
 def plain_table(  # noqa: PLR0913 - what a table is made of

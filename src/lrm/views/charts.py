@@ -35,6 +35,13 @@ def _text(value: str) -> str:
     return escape(visible(value))
 
 
+def _label(  # noqa: PLR0913, PLR0917 - what a text is made of
+    kind: str, x: str | float, y: str | float, words: str, anchor: str = "", turned: str = ""
+) -> str:
+    mark = f' text-anchor="{anchor}"' if anchor else ""
+    return f'<text class="{kind}"{mark} x="{x}" y="{y}"{turned}>{_text(words)}</text>'
+
+
 def _ticks(low: float, high: float) -> list[float]:
     step = 10.0 ** math.floor(math.log10((high - low) or 1.0))
     if (high - low) / step < 2:
@@ -103,11 +110,11 @@ def _panel(
         inside = min(max(value, low), high)
         return y0 + _TOP + tall * (1 - (inside - low) / (high - low))
 
-    out = [f'<text class="name" x="{x0 + _LEFT}" y="{y0 + 13}">{_text(curve.name)}</text>']
+    out = [_label("name", x0 + _LEFT, y0 + 13, curve.name)]
     out += [
         f'<line class="grid" x1="{x0 + _LEFT}" x2="{x0 + width - _RIGHT}" y1="{y(tick):.1f}" '
-        f'y2="{y(tick):.1f}"/><text class="tick" text-anchor="end" x="{x0 + _LEFT - 4}" '
-        f'y="{y(tick) + 3:.1f}">{number(tick, 3)}</text>'
+        f'y2="{y(tick):.1f}"/>'
+        + _label("tick", x0 + _LEFT - 4, f"{y(tick) + 3:.1f}", number(tick, 3), "end")
         for tick in _ticks(low, high)
     ]
     for run in _runs(np.isfinite(curve.low) & np.isfinite(curve.high)):
@@ -119,21 +126,14 @@ def _panel(
         out.append(f'<polyline class="line" points="{points}"/>')
     for k in sorted({0, len(labels) // 2, len(labels) - 1}):
         anchor = "start" if k == 0 else "end" if k == len(labels) - 1 else "middle"
-        out.append(
-            f'<text class="tick" text-anchor="{anchor}" x="{xs[k]:.1f}" '
-            f'y="{y0 + _HEIGHT - _BOTTOM + 14}">{_text(labels[k])}</text>'
-        )
+        out.append(_label("tick", f"{xs[k]:.1f}", y0 + _HEIGHT - _BOTTOM + 14, labels[k], anchor))
     if curve.measure:
-        middle, left = y0 + _TOP + tall / 2, x0 + 11
-        out.append(
-            f'<text class="axis" text-anchor="middle" x="{left}" y="{middle:.0f}" '
-            f'transform="rotate(-90 {left} {middle:.0f})">{_text(curve.measure)}</text>'
-        )
+        middle, left = f"{y0 + _TOP + tall / 2:.0f}", x0 + 11
+        turned = f' transform="rotate(-90 {left} {middle})"'
+        out.append(_label("axis", left, middle, curve.measure, "middle", turned))
     if time:
-        out.append(
-            f'<text class="axis" text-anchor="middle" x="{x0 + _LEFT + inner / 2:.0f}" '
-            f'y="{y0 + _HEIGHT - 6}">{_text(time)}</text>'
-        )
+        centre = f"{x0 + _LEFT + inner / 2:.0f}"
+        out.append(_label("axis", centre, y0 + _HEIGHT - 6, time, "middle"))
     return "".join(out)
 
 
@@ -160,27 +160,20 @@ def pyramid(
     height = 44 + step * len(labels)
     centre = half + middle // 2
     out = [
-        f'<text class="name" text-anchor="end" x="{half}" y="14">{_text(left.name)}</text>',
-        f'<text class="name" x="{half + middle}" y="14">{_text(right.name)}</text>',
-        f'<text class="axis" text-anchor="middle" x="{centre}" y="14">{_text(names[0])}</text>',
+        _label("name", half, 14, left.name, "end"),
+        _label("name", half + middle, 14, right.name),
+        _label("axis", centre, 14, names[0], "middle"),
     ]
     foot = 24 + step * len(labels)
     for side, sign in ((half, -1), (half + middle, 1)):
         for tick in _ticks(0.0, high)[: 6 if high > 0 else 1]:
             x = side + sign * half * tick / high if high > 0 else side
             anchor = "middle" if tick else "end" if sign < 0 else "start"
-            out.append(
-                f'<text class="tick" text-anchor="{anchor}" x="{x:.1f}" y="{foot + 9}">'
-                f"{number(tick, 3)}</text>"
-            )
-    out.append(
-        f'<text class="axis" text-anchor="middle" x="{centre}" y="{foot + 18}">'
-        f"{_text(names[1])}</text>"
-    )
+            out.append(_label("tick", f"{x:.1f}", foot + 9, number(tick, 3), anchor))
+    out.append(_label("axis", centre, foot + 18, names[1], "middle"))
     for place, label in enumerate(labels):
         y = 24 + step * (len(labels) - 1 - place)
-        at = f'x="{centre}" y="{y + 11}"'
-        out.append(f'<text class="tick" text-anchor="middle" {at}>{_text(label)}</text>')
+        out.append(_label("tick", centre, y + 11, label, "middle"))
         for curve, start, sign in ((left, half, -1), (right, half + middle, 1)):
             sizes = [
                 half * min(max(float(part[place]), 0.0), high) / high if high > 0 else 0.0

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from lrm.files.spelling import number
+from lrm.files.spelling import in_percent, number
 from lrm.planning.plan.tolerances import Met, Tolerance
 from lrm.privacy.amounts import spell_amount
 from lrm.privacy.budget import zcdp_of
@@ -61,7 +61,7 @@ def noise_blocks(choice: NoiseChoice, confidence: float) -> list[Block]:
             f"rho {rho}: the ledger needs `lrm budget create --accounting rho`. --noise pure keeps "
             f"{choice.epsilon.symbols} without delta."
         )
-    title = f"{100 * confidence:.4g} % intervals with either noise"
+    title = f"{in_percent(confidence)} intervals with either noise"
     columns = ("statement", laplace, delta, "ratio")
     return [plain_table(title, columns, rows), Prose((chosen,))]
 
@@ -87,7 +87,7 @@ def met_facts(met: Met) -> dict[str, Any]:
 def met_blocks(met: Met) -> list[Block]:
     """Tolerances and how they are met, as a line, a table and a sentence."""
     ((name, amount),) = met.privacy.amounts.items()
-    percent = f"{100 * met.confidence:.4g} %"
+    percent = in_percent(met.confidence)
     # Tables of one name, such as those of several grouping sets, are one row.
     named: dict[tuple[str, str], tuple[float, Tolerance]] = {}
     for tolerance, ratio in zip(met.tolerances, met.ratios, strict=True):

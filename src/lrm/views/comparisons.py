@@ -16,7 +16,8 @@ from lrm.files.json_text import parse_json
 from lrm.files.spelling import number, ratio, seconds
 from lrm.planning.accuracy import privacy_of
 from lrm.privacy.amounts import equation
-from lrm.privacy.budget import Noise, Privacy, parse_delta, unit_privacy, zcdp_of
+from lrm.privacy.budget import Noise, Privacy, parse_delta, zcdp_of
+from lrm.privacy.norms import unit_privacy
 from lrm.views.blocks import Block, Cell, Document, Numbers, Prose, plain_table
 from lrm.views.html import page
 from lrm.views.plans import certificate
@@ -51,7 +52,7 @@ def comparison_facts(result: Comparison, privacy: Privacy | None = None) -> dict
         **stated.facts,
         "noise": best.noise if best else None,
         "queries": best.workload.shape[0] if best else None,
-        "cells": best.workload.shape[1] if best else None,
+        "cells": best.workload.declared_size if best else None,
         "rank": best.workload_rank if best else None,
         "lower_bound": best.accuracy(stated).nominal.lower_bound if best else None,
         "best": result.best.mechanism if result.best else None,

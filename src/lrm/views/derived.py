@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from lrm.files.spelling import number
+from lrm.files.spelling import in_percent, number
 from lrm.planning.accuracy import Accuracy
 from lrm.planning.derived import expected_error
 from lrm.planning.plan import Plan
 from lrm.queries.workload import Computed, Derived, Workload
+from lrm.views.blocks import Block, Prose, plain_table
 
 
 def derived_facts(workload: Workload) -> list[dict[str, Any]]:
@@ -101,3 +102,23 @@ def expected_rows(
             half = "depends on the answer"
         rows.append((name, error, half))
     return rows
+
+
+def expected_blocks(
+    plan: Plan, expected: Accuracy, confidence: float, expect: float | None = None
+) -> list[Block]:
+    """The errors of derived answers, where there are some."""
+    rows = expected_rows(plan, expected, confidence, expect)
+    if not rows:
+        return []
+    columns = ("derived answer", "standard error", f"{in_percent(confidence)} interval")
+    rows_text = (
+        "n is that number; `lrm explain --expect` takes one"
+        if expect is None
+        else f"{number(expect)} rows"
+    )
+    note = f"largest errors for the rows in a denominator ({rows_text})"
+    return [
+        plain_table("", columns, rows, words=columns[:1]),
+        Prose((note, *derived_notes(plan.workload.derived))),
+    ]

@@ -13,12 +13,11 @@ from typing import Any, ParamSpec
 import numpy as np
 
 from lrm.errors import UsageError
-from lrm.files.spelling import number, visible
+from lrm.files.spelling import in_percent, number, visible
 from lrm.files.writing import write_bytes
 from lrm.planning.accuracy import Accuracy
 from lrm.planning.plan import Plan
 from lrm.queries.maps.linear import Floats
-from lrm.queries.workload import AnswerTable
 from lrm.queries.workload.frames import AnswerFrame, column_names
 from lrm.queries.workload.statements import spoken_name
 from lrm.releases import Release
@@ -205,30 +204,13 @@ def _drawn_ends(numbers: Mapping[str, Floats]) -> tuple[Floats, Floats]:
     return np.where(np.isfinite(low), low, ends[0]), np.where(np.isfinite(high), high, ends[1])
 
 
-def answers_drawing(release: Release, confidence: float = 0.95, limit: int = 40) -> Drawing:
-    """The first ``limit`` answers with their intervals."""
-    title = f"Answers with {100 * confidence:.4g} % intervals"
-    total = len(release.plan.workload.shown)
-    return table_drawing(release.head(limit, confidence), title, total)
-
-
-@_styled
-def table_drawing(
-    table: AnswerTable,
-    title: str = "Answers with their intervals",
-    total: int | None = None,
-    ax: Any = None,
+def answers_drawing(
+    release: Release, confidence: float = 0.95, limit: int = 40, ax: Any = None
 ) -> Drawing:
-    """The answers of a table, each as a dot on the line of its interval."""
-    if "answer" not in table.numbers:
-        raise UsageError("there is nothing to draw: a plan has no answers yet")
-    count = len(table)
-    drawing = Drawing.blank(1.2 + 0.24 * count) if ax is None else Drawing(ax.figure, ax)
-    _dots(drawing.axes, list(table.labels.names[:count]), table.numbers)
-    rest = f", the first {count} of {total:,}" if total is not None and count < total else ""
-    drawing.axes.set_title(title + rest)
-    drawing.axes.set_xlabel("answer")
-    return drawing
+    """The first ``limit`` answers with their intervals."""
+    title = f"Answers with {in_percent(confidence)} intervals"
+    total = len(release.plan.workload.shown)
+    return frame_drawing(release.head(limit, confidence), ax, title=title, total=total)
 
 
 MOST_DRAWN = 60
@@ -236,18 +218,27 @@ MOST_DRAWN = 60
 
 
 @_styled
-def frame_drawing(frame: AnswerFrame, ax: Any = None) -> Drawing:
-    """The table of a statement: one panel per answer, each with an axis of its own."""
-    rows, names = min(len(frame), MOST_DRAWN), column_names(frame.answers)
+def frame_drawing(
+    frame: AnswerFrame,
+    ax: Any = None,
+    *,
+    title: str = "Answers with their intervals",
+    total: int | None = None,
+) -> Drawing:
+    """Answers with their intervals: one panel per answer of a statement, each with its own axis.
+
+    ``title`` is that of the long form, which may be the first of ``total`` answers.
+    """
+    if "answer" not in frame.numbers:
+        raise UsageError("there is nothing to draw: a plan has no answers yet")
+    is_long = frame.statement is None
+    rows = len(frame) if is_long else min(len(frame), MOST_DRAWN)
+    names = ["answer"] if is_long else column_names(frame.answers)
     if ax is not None and len(names) > 1:
         raise UsageError(
             f"{frame.name!r} has {len(names)} answers, each with axes of its own; leave out ax"
         )
-    texts = [[*label_texts(column), "total"] for column in frame.columns]
-    labels = [
-        ", ".join(text[code] for text, code in zip(texts, codes, strict=True)) or frame.title
-        for codes in frame.codes[:rows].tolist()
-    ]
+    labels = _row_names(frame, rows)
     drawing = Drawing.blank(1.2 + 0.24 * rows, len(names)) if ax is None else Drawing(ax.figure, ax)
     for place, name in enumerate(names):
         axes = drawing.panels[place]
@@ -255,9 +246,22 @@ def frame_drawing(frame: AnswerFrame, ax: Any = None) -> Drawing:
         axes.set_xlabel(spoken_name(name))
         if place:
             axes.set_yticklabels([])
-    rest = f", the first {rows} of {len(frame):,} rows" if rows < len(frame) else ""
-    drawing.axes.set_title(frame.title + rest)
+    every = len(frame) if total is None else total
+    words = "" if is_long else " rows"
+    rest = f", the first {rows} of {every:,}{words}" if rows < every else ""
+    drawing.axes.set_title((title if is_long else frame.title) + rest)
     return drawing
+
+
+def _row_names(frame: AnswerFrame, rows: int) -> list[str]:
+    """What the first rows are called."""
+    if frame.statement is None:
+        return [label.name for label in frame.labels(rows)]
+    texts = [[*label_texts(column), "total"] for column in frame.columns]
+    return [
+        ", ".join(text[code] for text, code in zip(texts, codes, strict=True)) or frame.title
+        for codes in frame.codes[:rows].tolist()
+    ]
 
 
 def _dots(axes: Any, names: Sequence[str], numbers: Mapping[str, Floats]) -> None:

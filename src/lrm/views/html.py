@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from html import escape
 from importlib.metadata import version
@@ -101,10 +100,13 @@ _SEARCH_BOX = (
 """Shown by the script, and nothing without it."""
 
 
-def page(document: Document, kind: str, foot: str = "", language: str = "en") -> str:
+def page(
+    document: Document, kind: str, foot: str = "", language: str = "en", *, maker: bool = True
+) -> str:
     """A document as a whole page: its note is the lead, its parts are the sections.
 
-    ``kind`` says what it is about, and ``foot`` where it comes from.
+    ``kind`` says what it is about, and ``foot`` where it comes from; the version of lrm that made
+    the page comes last with ``maker``.
     """
     made = f"lrm {version('lrm')}"
     body = render_parts(document)
@@ -120,7 +122,7 @@ def page(document: Document, kind: str, foot: str = "", language: str = "en") ->
         css=CSS,
         body=body,
         script=f"<script>{script}</script>\n" if script else "",
-        foot=_paragraph(" · ".join(part for part in (foot, f"page made by {made}") if part)),
+        foot=_paragraph(" · ".join(filter(None, (foot, f"page made by {made}" if maker else "")))),
     )
 
 
@@ -168,18 +170,13 @@ def _fold(document: Document) -> str:
     """
     mark = f' id="{_link_name(document.name)}"' if document.name else ""
     body = "\n".join(
-        render(_untitled(block, document.title) if isinstance(block, Table) else block)
+        _table(block, document.title) if isinstance(block, Table) else render(block)
         for block in document.blocks
     )
     return (
         f"<details{mark}{'' if document.folded else ' open'}><summary>"
         f"<h3>{_text(document.title)}</h3> {_small(document.note)}</summary>\n{body}\n</details>"
     )
-
-
-def _untitled(block: Table, title: str) -> Table:
-    rest = block.title.removeprefix(title).lstrip(",· ")
-    return replace(block, title=rest, key=block.key or title) if block.title != rest else block
 
 
 def _contents(parts: Iterable[Document]) -> str:
@@ -278,8 +275,11 @@ def _numbers(block: Numbers) -> str:
     return f'<dl class="key">{cards}</dl>'
 
 
-def _table(block: Table) -> str:
-    """A table that scrolls inside the page where it is too wide or too high."""
+def _table(block: Table, above: str = "") -> str:
+    """A table that scrolls inside the page where it is too wide or too high.
+
+    It does not repeat the heading ``above``.
+    """
     bars = {place for row in block.rows for place, cell in enumerate(row) if cell.bar is not None}
     head = []
     for place, heading in enumerate(block.headings):
@@ -303,8 +303,9 @@ def _table(block: Table) -> str:
         names = " ".join(heading.name for heading in block.headings)
         kind += f' data-key="{_attribute(f"{block.key} {names}")}"'
     note = _paragraph(block.note, "note") if block.note else ""
-    label = _attribute(block.title or block.key or "table")
-    caption = f"<caption>{_text(block.title)}</caption>\n" if block.title else ""
+    words = block.caption(above)
+    label = _attribute(words or block.key or "table")
+    caption = f"<caption><span>{_text(words)}</span></caption>\n" if words else ""
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{label}">'
         f"<table{kind}>{caption}<thead><tr>{''.join(head)}</tr>"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from lrm.queries.workload import Column
 from lrm.queries.workload.label_columns import typed_values
+from lrm.views.words import UNDECLARED
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -45,16 +46,6 @@ def label_texts(column: Column) -> list[str]:
     return list(column.labels)
 
 
-FOR_READERS = {
-    "(null)": "not stated",
-    "(other)": "other",
-    "(below)": "below these",
-    "(above)": "above these",
-    "(invalid)": "no valid value",
-    "(nan)": "no number",
-}
-"""What pages call the cells of undeclared values."""
-
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 MONTH_NAMES = (
     *("january", "february", "march", "april", "may", "june", "july", "august"),
@@ -70,7 +61,7 @@ def calendar_places(labels: Sequence[str]) -> list[int] | None:
     >>> calendar_places(["a", "b"]), calendar_places(["may", "(null)"])
     (None, [4, 12])
     """
-    words = [label.casefold().rstrip(".") for label in labels if label not in FOR_READERS]
+    words = [label.casefold().rstrip(".") for label in labels if label not in UNDECLARED]
     for names in (MONTH_NAMES, WEEKDAYS):
         spellings = {short: k for k, name in enumerate(names) for short in (name, name[:3])}
         if words and all(word in spellings for word in words):

@@ -39,17 +39,17 @@ def _parts(document: Document, level: int) -> Iterator[str]:
     if document.note:
         yield _text(document.note)
     for block in document.blocks:
-        yield _block(block)
+        yield _block(block, document.title)
     for part in document.parts:
         yield from _parts(part, level + 1 if document.title else level)
 
 
-def _block(block: Block) -> str:
+def _block(block: Block, heading: str = "") -> str:
     if isinstance(block, Fold):
         return "\n\n".join(map(_table, block.tables))
     if isinstance(block, Rich):
         return _rich(block)
-    return _table(block) if isinstance(block, Table) else _plain(block)
+    return _table(block, heading) if isinstance(block, Table) else _plain(block)
 
 
 def _rich(block: Rich) -> str:
@@ -78,13 +78,14 @@ def _inline(piece: Inline) -> str:
     return link if piece.kind == "link" else marks.get(piece.kind, text)
 
 
-def _table(table: Table) -> str:
+def _table(table: Table, heading: str = "") -> str:
     heads = " | ".join(_text(heading.name) for heading in table.headings)
     rules = " | ".join(
         "---" if heading.words or heading.label else "--:" for heading in table.headings
     )
     rows = "".join(f"\n| {' | '.join(map(_cell, row))} |" for row in table.rows)
-    title = f"**{_text(table.title)}**\n\n" if table.title else ""
+    caption = table.caption(heading)
+    title = f"**{_text(caption)}**\n\n" if caption else ""
     note = f"\n\n{_text(table.note)}" if table.note else ""
     return f"{title}| {heads} |\n| {rules} |{rows}{note}"
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from lrm.files.spelling import many, number, ratio, seconds
+from lrm.domain.people import PERSONS
+from lrm.files.spelling import how_many, in_percent, many, number, ratio, seconds
 from lrm.planning.accuracy import Accuracy
 from lrm.planning.plan import Plan
 from lrm.privacy.amounts import spell_amount
-from lrm.privacy.budget import ApproxDP, PureDP, unit_privacy, zcdp_of
+from lrm.privacy.budget import ApproxDP, PureDP, zcdp_of
 from lrm.privacy.laws import LatticeLaw
+from lrm.privacy.norms import unit_privacy
 from lrm.queries.workload import EXPLICIT_QUERIES, Label, Workload
 from lrm.views.blocks import Block, Prose, plain_table
 from lrm.views.derived import expected_facts
@@ -31,15 +34,15 @@ PROVED = 1.0005
 
 def plan_facts(plan: Plan) -> dict[str, Any]:
     """What a plan tells, errors at ε = 1 or ρ = 1 before what lattices save."""
-    queries, cells = plan.workload.shape
     expected = plan.accuracy(unit_privacy(plan.noise)).nominal
+    ratios = plan.statement_ratios
     details = ("seconds", "timings", "converged", "interrupted", "software")
     return {
         "mechanism": plan.mechanism,
         "noise": plan.noise,
         "exact": plan.exact,
-        "queries": queries,
-        "cells": cells,
+        "queries": plan.workload.shape[0],
+        "cells": plan.workload.declared_size,
         "merged_cells": plan.measured.merged_cell_count,
         "rank": plan.workload_rank,
         "measurements": plan.measurement_count,
@@ -48,7 +51,8 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
         "root_mean_squared_error": expected.root_mean_squared_error,
         "lower_bound": expected.lower_bound,
         "at_most_above_best": plan.at_most_above_best,
-        **balance_facts(plan),
+        "objective": plan.objective,
+        "of_even_split": None if ratios is None else ratios.tolist(),
         "max_records": plan.max_records,
         **{name: plan.details.get(name) for name in details},
         "digest": plan.digest,
@@ -57,40 +61,86 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
 
 
 def plan_lines(plan: Plan) -> Lines:
-    """The same as text."""
-    facts = plan_facts(plan)
-    merged, rank = facts["merged_cells"], facts["rank"]
-    cells = f"{facts['cells']:,}"
-    if merged != facts["cells"]:
-        cells += f", {merged:,} after merging"
-    amount = "ρ" if plan.noise == "gaussian" else "ε"
-    total = number(facts["expected_squared_error"], 6)
+    """What a plan tells, as text."""
+    queries, rank = plan.workload.shape[0], plan.workload_rank
+    amount, sensitivity = plan.measured.norm.symbol, number(plan.sensitivity)
+    total = plan.accuracy(unit_privacy(plan.noise)).nominal.squared_error
     lines = [
         ("mechanism", mechanism_words(plan)),
-        ("queries", f"{facts['queries']:,}" + ("" if rank is None else f", rank {rank:,}")),
-        ("cells", cells),
-        ("measurements", f"{facts['measurements']:,}, sensitivity {number(facts['sensitivity'])}"),
-        ("noise", noise_words(plan)),
-        (f"error at {amount} = 1", f"{total} expected total squared error"),
+        ("queries", f"{queries:,}" + ("" if rank is None else f", rank {rank:,}")),
+        ("cells", _merged_words(plan)),
+        ("measurements", f"{plan.measurement_count:,}, sensitivity {sensitivity}"),
+        *noise_lines(plan),
+        (f"error at {amount} = 1", f"{number(total, 6)} expected total squared error"),
         *_typical_lines(plan),
         *balance_lines(plan),
-        ("records", f"at most {facts['max_records']:,} in a table"),
+        ("records", f"at most {plan.max_records:,} in a table"),
     ]
     if plan.workload.domain is not None:
         lines.append(("protects", plan.unit.words))
-        lines += [("", limit) for limit in [plan.unit.limit] if limit]
+        lines += [("", limit) for limit in [plan.unit.limit] if limit and len(plan.levels) == 1]
         lines += [("clipped", sentence) for sentence in plan.clipping]
-    if facts["seconds"] is not None:
-        lines.append(("found in", seconds(facts["seconds"]) + _ending(facts)))
-    if facts["timings"]:
+    return [*lines, *_search_lines(plan.details)]
+
+
+def _search_lines(details: Mapping[str, Any]) -> Lines:
+    """How long the search took, and with which version; nothing of what is not known."""
+    lines = []
+    if details.get("seconds") is not None:
+        lines.append(("found in", seconds(details["seconds"]) + _ending(details)))
+    if details.get("timings"):
         stages = [
             f"{stage} {spent:.{1 if spent < 9.95 else 0}f} s"
-            for stage, spent in facts["timings"].items()
+            for stage, spent in details["timings"].items()
         ]
         lines.append(("CPU time", ", ".join(stages)))
-    if facts["software"] is not None:
-        lines.append(("software", facts["software"]))
-    return [*lines, ("digest", facts["digest"][:16])]
+    if details.get("software") is not None:
+        lines.append(("software", details["software"]))
+    return lines
+
+
+def level_names(plan: Plan) -> list[str]:
+    """What the levels of a plan are called; an empty name where there is one.
+
+    >>> import lrm
+    >>> level_names(lrm.plan([[1, 1]], "noise-on-data"))
+    ['']
+    """
+    if len(plan.levels) == 1:
+        return [""]
+    domains = [level.workload.domain for level in plan.levels]
+    labels = [getattr(domain and domain.level, "label", "") for domain in domains]
+    return ["persons" if label == PERSONS else f"rows of {label}" for label in labels]
+
+
+def cell_words(plan: Plan) -> str:
+    """How many declared cells the queries are over; those of all levels."""
+    counts = [level.workload.declared_size for level in plan.levels]
+    return " and ".join(map(how_many, counts)) + (" cell" if counts == [1] else " cells")
+
+
+def _merged_words(plan: Plan) -> str:
+    """The declared cells, and those that queries distinguish where they are fewer."""
+    words = []
+    for name, level in zip(level_names(plan), plan.levels, strict=True):
+        cells, merged = level.workload.declared_size, level.measured.merged_cell_count
+        after = f", {merged:,} after merging" if merged < cells else ""
+        words.append(f"{how_many(cells)}{f' of {name}' if name else ''}{after}")
+    return "; ".join(words)
+
+
+def noise_lines(plan: Plan) -> Lines:
+    """The noise; of several levels that of each, with its share and its limit of rows."""
+    if len(plan.levels) == 1:
+        return [("noise", noise_words(plan))]
+    lines = []
+    whole = unit_privacy(plan.noise)
+    pairs = zip(level_names(plan), plan.releases(whole), strict=True)
+    for name, (level, part) in pairs:
+        share = float(next(iter(part.amounts.values())))
+        lines.append((name, f"{in_percent(share)} of the guarantee, {noise_words(level)} noise"))
+        lines += [("", limit) for limit in [level.unit.limit] if limit]
+    return lines
 
 
 def _typical_lines(plan: Plan) -> Lines:
@@ -103,17 +153,8 @@ def _typical_lines(plan: Plan) -> Lines:
     return [("", f"{number(typical)} root mean squared error of a {name}")]
 
 
-def balance_facts(plan: Plan) -> dict[str, Any]:
-    """What was minimised, and each statement's error beside that under an even split."""
-    ratios = plan.statement_ratios
-    return {
-        "objective": plan.objective,
-        "of_even_split": None if ratios is None else ratios.tolist(),
-    }
-
-
 def balance_lines(plan: Plan) -> Lines:
-    """The same as text."""
+    """The errors of statements relative to an even split, as text."""
     ratios = plan.statement_ratios
     if ratios is None:
         return []
@@ -145,17 +186,18 @@ def noise_words(plan: Plan) -> str:
 def certificate(plan: Plan) -> str:
     """How near to the best possible a plan is for certain; the ratio is never rounded down."""
     above = plan.at_most_above_best
+    if not math.isfinite(above):
+        return NOT_KNOWN
     if plan.noise == "gaussian":
         shown = ratio(math.ceil(above * 1000) / 1000 if above < 10 else above)
         return f"within {shown} of the best possible"
     if plan.noise == "shaped":
-        known = math.isfinite(above)
-        return f"at most {ratio(above)}× above any added noise" if known else NOT_KNOWN
+        return f"at most {ratio(above)}× above any added noise"
     return f"at most {ratio(above)}× above the best possible"
 
 
 def bound_words(plan: Plan) -> str:
-    """The same as a sentence about all strategies with this noise."""
+    """How near a plan is to the best possible: a sentence about strategies with its noise."""
     if not plan.exact:
         return "The plan is relaxed: its answers have a bias that is not counted here."
     if not math.isfinite(plan.at_most_above_best):
@@ -167,7 +209,7 @@ def bound_words(plan: Plan) -> str:
             f"{ratio(plan.at_most_above_best)} times the least that any noise added to the answers "
             "can have."
         )
-    strategy = "Gaussian strategy" if plan.noise == "gaussian" else "Laplace strategy"
+    strategy = f"{plan.measured.norm.words} strategy"
     if plan.at_most_above_best <= PROVED:
         return f"No {strategy} can have a smaller total error{weighted}: that is proved."
     return (
@@ -176,10 +218,10 @@ def bound_words(plan: Plan) -> str:
     )
 
 
-def _ending(facts: Mapping[str, Any]) -> str:
-    if facts["interrupted"]:
+def _ending(details: Mapping[str, Any]) -> str:
+    if details.get("interrupted"):
         return " (stopped early: the best so far)"
-    return " (not converged: the best so far)" if facts["converged"] is False else ""
+    return " (not converged: the best so far)" if details.get("converged") is False else ""
 
 
 def error_facts(
@@ -208,7 +250,8 @@ def error_lines(plan: Plan, expected: Accuracy) -> Lines:
     lines = [("plan", f"{many(plan.workload.shape[0], 'query', 'queries')} by {plan.mechanism}")]
     lines += [(name, spell_amount(value)) for name, value in asdict(privacy).items()]
     if isinstance(privacy, ApproxDP):
-        rho = spell_amount(zcdp_of(privacy).rho, "up")
+        parts = [zcdp_of(part).rho for _, part in plan.releases(privacy)]
+        rho = spell_amount(sum(parts, Fraction(0)), "up")
         lines.append(("", f"by Gaussian noise for rho {rho}, which a ledger is charged"))
     if isinstance(expected.law, LatticeLaw):
         steps = np.broadcast_to(expected.law.steps, plan.measurement_count)
@@ -221,9 +264,10 @@ def bound_lines(plan: Plan, expected: Accuracy) -> Lines:
     """The total error compared with the least that is possible: statements about strategies."""
     bounds = _bounds(plan, expected)
     total = ("total error", f"{number(expected.squared_error, 6)} (expected, squared)")
-    if plan.noise == "shaped":  # bounds on Laplace strategies do not hold for it
+    # Bounds on Laplace strategies do not hold for shaped noise; of levels none is known.
+    if plan.noise == "shaped" or len(plan.levels) > 1:
         return [total, ("best possible", certificate(plan))]
-    strategy = "Gaussian strategy" if plan.noise == "gaussian" else "Laplace strategy"
+    strategy = f"{plan.measured.norm.words} strategy"
     lines = [
         total,
         ("best possible", f"{number(bounds['lower_bound'], 6)} or more for any {strategy}, so"),
@@ -304,7 +348,7 @@ def worst_blocks(plan: Plan, expected: Accuracy, confidence: float, limit: int) 
         return [Prose((f"none of {queries:,} queries listed",))] if limit and queries else []
     shown = "" if len(rows) == queries else f"{len(rows):,} of {queries:,} "
     title = f"{shown or 'all '}queries, the largest errors first"
-    columns = ("query", "standard error", f"{100 * confidence:.4g} % interval")
+    columns = ("query", "standard error", f"{in_percent(confidence)} interval")
     return [plain_table(title[0].upper() + title[1:], columns, rows)]
 
 

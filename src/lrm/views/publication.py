@@ -28,44 +28,30 @@ from pathlib import Path
 
 from lrm.errors import UsageError
 from lrm.files.reading import TEXT_LIMIT, read_bytes
+from lrm.files.spelling import in_percent, sentence
 from lrm.files.writing import write_text
 from lrm.privacy.budget import NOT_PROMISED
 from lrm.queries.workload.frames import AnswerFrame
 from lrm.releases import Release
 from lrm.releases.postprocess import Processed
 from lrm.views.answers import frame_table, single_numbers
-from lrm.views.blocks import Block, Document, Facts, Figure, Fold, Inline, Prose, Rich, Table
+from lrm.views.blocks import Block, Document, Figure, Fold, Inline, Prose, Rich, Table
 from lrm.views.html import page
 from lrm.views.outputs.csv_files import write as write_csv
 from lrm.views.outputs.export import Export
-from lrm.views.release_page import guarantee_blocks
-from lrm.views.releases import cost_lines
+from lrm.views.release_document import guarantee_blocks
+from lrm.views.releases import methods_sentences
 from lrm.views.shapes import statement_blocks
-
-WORDS = {
-    "kind": "Statistics",
-    "numbers": "The numbers",
-    "about": "About these numbers",
-    "intervals": (
-        "Random noise was added to every number, so that nobody can learn from them whether a "
-        "particular person is among those that were counted. After each number stands how far the "
-        "noise may have moved it: the true number lies within ± that much with a probability of "
-        "{percent}. Numbers are not rounded afterwards, and small ones may be negative."
-    ),
-    "caveats": "What the intervals do not cover",
-    "guarantee": "What is guaranteed",
-    "methods": "Methods",
-    "data": "All numbers, as a file:",
-    "write-to": "Contact",
-    "band": "Bands and thin lines show {percent} intervals.",
-}
-"""The fixed words of a published page; a field of the text with such a name replaces one."""
+from lrm.views.words import WORDS, filled
 
 FIELDS = ("title", "publisher", "date", "contact", "language")
 """The other fields that a text may begin with."""
 
-OPTIONS = ("caption", "unit", "decimals")
+OPTIONS = ("caption", "unit", "decimals", "note")
 """What may be said of a statement after its name."""
+
+MOST_NAMED = 4
+"""Tables that are named beside what holds for some of them alone."""
 
 LONG = 40
 """Rows of a table that is folded below its picture or heading."""
@@ -88,6 +74,7 @@ class NamedTable:
     caption: str = ""
     unit: str = ""
     decimals: int | None = None
+    note: str = ""  # in place of what says which groups are shown, and in which order
 
 
 @dataclass(frozen=True)
@@ -106,12 +93,14 @@ class PageText:
     fields: dict[str, str] = field(default_factory=dict)
     sections: tuple[Section, ...] = ()
 
+    @property
+    def word_table(self) -> dict[str, str]:
+        """The fixed words, with those that the author put in their place."""
+        return {key: self.fields.get(key, word) for key, word in WORDS.items()}
+
     def words(self, key: str, **values: str) -> str:
         """Fixed words, or those that the author put in their place."""
-        text = self.fields.get(key, WORDS[key])
-        for name, value in values.items():
-            text = text.replace(f"{{{name}}}", value)
-        return text
+        return filled(self.word_table[key], **values)
 
 
 def read_page_text(path: str | os.PathLike[str]) -> PageText:
@@ -250,6 +239,7 @@ def _named(text: str, line: int, source: str) -> NamedTable:
         values.get("caption", ""),
         values.get("unit", ""),
         None if digits is None else int(digits),
+        values.get("note", ""),
     )
 
 
@@ -286,7 +276,7 @@ def publication(
     file: str = "",
 ) -> Document:
     """The page as a document: the author's text, and an appendix; ``file`` has all numbers."""
-    percent = f"{100 * confidence:.4g} %"
+    percent = in_percent(confidence)
     frames: dict[str, AnswerFrame] = {}
     parts = []
     for section in text.sections:
@@ -296,12 +286,12 @@ def publication(
                 blocks.append(part)
                 continue
             frame = _frame(release, part, text, confidence, processed)
-            frames[frame.name] = frame
+            frames[part.caption or frame.title] = frame
             blocks += _table_blocks(frame, part, text, percent)
         parts.append(Document(section.title, tuple(blocks)))
     first = parts.pop(0).blocks if parts and not parts[0].title else ()
     lead = " · ".join(text.fields[key] for key in ("publisher", "date") if key in text.fields)
-    rehearsal = Prose(("REHEARSAL (SIMULATED): these numbers are about nobody.",), "warning")
+    rehearsal = Prose((text.words("rehearsal"),), "warning")
     marked = (rehearsal,) if release.simulated else ()
     about = _about(release, text, frames, percent, file)
     title = text.fields.get("title") or next(
@@ -330,9 +320,11 @@ def _table_blocks(
     table = replace(
         frame_table(frame),
         public=True,
+        words=text.word_table,
         heading_text=named.caption,
         unit=named.unit,
         decimals=named.decimals,
+        note_text=named.note,
     )
     if not frame.columns:
         single = single_numbers([table])
@@ -359,22 +351,38 @@ def _about(
 ) -> Iterator[Document]:
     """What readers of statistics ask: how exact the numbers are, and how they were made."""
     blocks: list[Block] = [Prose((text.words("intervals", percent=percent),))]
-    caveats = list(
-        dict.fromkeys(
-            f"{entry.sentence[:1].upper()}{entry.sentence[1:]}."
-            for frame in frames.values()
-            for entry in frame.caveats
-            if entry.kind != "display"
-        )
-    )
+    caveats = _caveats(frames)
     if file:
         blocks.append(Prose((text.words("data"),), file=file))
     if "contact" in text.fields:
         blocks.append(Rich((inline(f"{text.words('write-to')}: {text.fields['contact']}"),)))
     yield Document(text.words("about"), tuple(blocks))
-    yield Document(text.words("guarantee"), guarantee_blocks(release))
-    yield Document(text.words("caveats"), (Prose((*caveats, *NOT_PROMISED), "list"),))
-    yield Document(text.words("methods"), (Facts(tuple(cost_lines(release))),))
+    promise = text.words("guarantee-text")
+    guarantee = (Prose((promise,), "promise"),) if promise else guarantee_blocks(release)
+    if release.simulated:
+        guarantee = guarantee_blocks(release)
+    yield Document(text.words("guarantee"), guarantee)
+    limits = text.words("caveats-text")
+    listed = Prose((limits,)) if limits else Prose((*caveats, *NOT_PROMISED), "list")
+    yield Document(text.words("caveats"), (listed,))
+    methods = text.words("methods-text")
+    made = Prose((methods,)) if methods else Prose(tuple(methods_sentences(release)))
+    yield Document(text.words("methods"), (made,))
+
+
+def _caveats(frames: dict[str, AnswerFrame]) -> list[str]:
+    """What the intervals do not cover; of what does not hold for all tables, for which it does."""
+    titles: dict[str, list[str]] = {}
+    for title, frame in frames.items():
+        for words in dict.fromkeys(e.sentence for e in frame.caveats if e.kind != "display"):
+            titles.setdefault(words, []).append(title)
+    caveats = []
+    for words, named in titles.items():
+        more = len(named) - MOST_NAMED
+        few = [*named[:MOST_NAMED], *([f"{more} more"] if more > 0 else [])]
+        about = "" if len(named) == len(frames) else f"{'; '.join(few)}: "
+        caveats.append(sentence(f"{about}{words}"))
+    return caveats
 
 
 def write_publication(
@@ -388,11 +396,12 @@ def write_publication(
     """Write the page, and a CSV file of all numbers next to it; return the name of that file."""
     beside = numbers_beside(release, path)
     document = publication(release, text, confidence, processed=processed, file=Path(beside).name)
-    foot = f"made with {release.software} · plan {release.plan.digest[:16]}"
+    plan = release.plan.digest[:16]
+    foot = text.words("made-with", software=release.software, plan=plan)
     language = text.fields.get("language", "en")
     write_csv(Export(release, None, confidence, processed), Path(beside))
     kind = "Rehearsal" if release.simulated else text.words("kind")
-    write_text(path, page(document, kind, foot, language))
+    write_text(path, page(document, kind, foot, language, maker=False))
     return beside
 
 

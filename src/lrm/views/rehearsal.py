@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import warnings
 from dataclasses import replace
 from fractions import Fraction
@@ -11,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from lrm.domain import Attribute, Bins, Categories, Dates, Domain, Numbers, SteppedAttribute
-from lrm.errors import PrivacyWarning, UsageError
+from lrm.errors import PrivacyWarning, ReleaseWarning, UsageError
 from lrm.planning.plan import Plan
-from lrm.privacy.budget import ZCDP, Privacy, PureDP
+from lrm.privacy.budget import Privacy
 from lrm.queries.workload import Statement
 from lrm.releases import Release, release
 from lrm.views.statement_errors import Part, statement_parts
@@ -38,7 +37,10 @@ def rehearse(plan: Plan, privacy: Privacy, rows: int | None = None) -> Release:
     if not 1 <= rows <= MOST_ROWS:
         raise UsageError(f"a rehearsal draws between 1 and {MOST_ROWS:,} rows, not {rows:,}")
     amounts: dict[str, Any] = dict(privacy.amounts)
-    return replace(release(plan, _table(plan, rows), **amounts, ledger=None), simulated=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReleaseWarning)  # about rows that nobody has
+        made = release(plan, _table(plan, rows), **amounts, ledger=None)
+    return replace(made, simulated=True)
 
 
 def expected_rows(plan: Plan) -> int:
@@ -54,10 +56,12 @@ def expected_rows(plan: Plan) -> int:
             sized.setdefault(part.statement, part)
     if not sized:
         return USUAL_ROWS
-    strong = ZCDP(Fraction(10**6)) if plan.noise == "gaussian" else PureDP(Fraction(1000))
+    norm = plan.measured.norm
+    strong = norm.guarantee(Fraction(1000) ** (2 // norm.power))
     amounts: dict[str, Any] = dict(strong.amounts)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # about rows that nobody has
+        warnings.simplefilter("ignore", ReleaseWarning)
         pilot = release(plan, _table(plan, USUAL_ROWS), **amounts, ledger=None)
     factors = []
     for table, part in sized.items():
@@ -109,5 +113,5 @@ def _values(attribute: Attribute) -> list[Any]:
     assert isinstance(attribute, SteppedAttribute)  # noqa: S101 - the kinds of attributes
     starts = attribute.starts.tolist()
     if isinstance(attribute, Dates):
-        return [dt.date.fromordinal(start) for start in starts]
+        return list(map(attribute.value_of, starts))
     return list(starts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -11,16 +11,16 @@ import numpy as np
 from lrm.domain.file import domain_text
 from lrm.files.spelling import number
 from lrm.planning.design.groups import MeasuredGroup
-from lrm.planning.design.integers import CellBasis, IntegerBasis
-from lrm.privacy.budget import NOT_PROMISED, PureDP, zcdp_of
+from lrm.planning.design.integers import Basis, CellBasis
+from lrm.privacy.budget import NOT_PROMISED, ZCDP, PureDP, zcdp_of
 from lrm.queries.maps.linear import LinearMap
 from lrm.queries.workload import EXPLICIT_QUERIES
 from lrm.releases.core import VERSION as FILE_VERSION
-from lrm.releases.core import Release, shown_values
+from lrm.releases.core import Release
 from lrm.releases.postprocess import INTERVALS, Processed
 from lrm.views.answers import display_facts
 from lrm.views.derived import derived_facts
-from lrm.views.plans import Lines, mechanism_words, noise_words
+from lrm.views.plans import Lines, cell_words, level_names, mechanism_words, noise_words
 
 FORMAT, VERSION = "lrm-release-facts", 2
 
@@ -76,32 +76,55 @@ def _answers(
     """One record per answer; None where they are more than one document should hold."""
     if release.plan.workload.shape[0] > EXPLICIT_QUERIES:
         return None
-    table = release.table(confidence)
-    if processed is not None:
-        values = shown_values(release, processed.answers)
-        table = replace(table, numbers={**table.numbers, "processed": values})
-    return table.facts()
+    table = release.table(confidence, processed=processed)
+    columns = {name: column.tolist() for name, column in table.number_columns().items()}
+    return [
+        {**label.facts, **dict(zip(columns, map(_finite, row), strict=True))}
+        for label, *row in zip(table.labels(), *columns.values(), strict=True)
+    ]
+
+
+def _finite(value: float) -> float | None:
+    """A number as JSON can hold it: nothing where it does not exist, or is infinite."""
+    return value if math.isfinite(value) else None
 
 
 def release_lines(release: Release) -> Lines:
     """What a release guarantees and how it was made, as text."""
-    queries, cells = release.plan.workload.shape
-    bits = release.plan.bits
-    measured = f"{release.plan.measurement_count:,} measurements"
-    if release.accuracy.law.steps == (1,):
-        measured += f" in steps of 2^-{bits}"
+    queries = f"{release.plan.workload.shape[0]:,} over {cell_words(release.plan)}"
     lines = [
         ("guarantee", release.stated["guarantee"]),
-        ("queries", f"{queries:,} over {cells:,} cells, by {mechanism_words(release.plan)}"),
-        ("noise", f"{_scaled_noise(release)} on {measured}"),
+        ("queries", f"{queries}, by {mechanism_words(release.plan)}"),
+        *(("noise", _level_noise(release, level)) for level in release.levels),
         ("software", release.software),
         ("plan", release.plan.digest[:16]),
     ]
-    lines += [("rows", limit) for limit in [release.unit.limit] if limit]
+    lines += [("rows", limit) for limit in row_limits(release)]
     lines += [("clipped", sentence) for sentence in release.plan.clipping]
     if release.ledger_head is not None:
         lines.append(("ledger", f"charged, head {release.ledger_head[:24]}…"))
     return lines
+
+
+def row_limits(release: Release) -> list[str]:
+    """What the limits of rows per person mean, of each level with one."""
+    limits = [level.unit.limit for level in release.levels]
+    if len(limits) == 1:
+        return [limit for limit in limits if limit]
+    names = level_names(release.plan)
+    return [f"{name}: {limit}" for name, limit in zip(names, limits, strict=True) if limit]
+
+
+def _level_noise(release: Release, level: Release) -> str:
+    """The noise on the measurements of a level; of several, with its share of the guarantee."""
+    measured = f"{level.plan.measurement_count:,} measurements"
+    if level.accuracy.law.steps == (1,):
+        measured += f" in steps of 2^-{level.plan.bits}"
+    words = f"{_scaled_noise(level)} on {measured}"
+    if level is release:
+        return words
+    place = release.levels.index(level)
+    return f"{level_names(release.plan)[place]} ({level.privacy.symbols}): {words}"
 
 
 def _scaled_noise(release: Release) -> str:
@@ -113,20 +136,51 @@ def _scaled_noise(release: Release) -> str:
     return f"{shaped}, of scale {scale}"
 
 
+def methods_sentences(release: Release) -> list[str]:
+    """How the numbers were made, for readers of statistics."""
+    plan = release.plan
+    noises = [_spoken_noise(level) for level in release.levels]
+    measured = f"{plan.measurement_count:,} sums of counts were measured in the table"
+    sentences = [
+        f"{measured}, and random noise was added to each: {'; '.join(noises)}.",
+        "Every number here is computed from these measurements.",
+        "They were chosen from the list of the tables alone, before the data were read.",
+    ]
+    if plan.exact:
+        sentences.append(
+            "The noise is 0 on average: no number is too large or too small on average, but for "
+            "those that are cut to what is possible, such as a share above 100 %."
+        )
+    sentences.append(
+        "Counts, measurements and noise are whole numbers, and the noise is drawn exactly: the "
+        "guarantee does not depend on how a computer rounds."
+    )
+    if release.ledger_head:
+        sentences.append("The privacy budget of the table was charged before the data were read.")
+    return sentences
+
+
+def _spoken_noise(level: Release) -> str:
+    """The noise of a level by its law and scale, without how it was found."""
+    shaped = level.plan.noise == "shaped"
+    kind = "noise shaped to the tables," if shaped else f"{level.distribution} noise"
+    return f"{kind} of scale {number(level.scale * 2.0**-level.plan.bits)}"
+
+
 def cost_lines(release: Release) -> Lines:
     """What was spent, for whom, and on what noise."""
     parameter = "ε" if isinstance(release.privacy, PureDP) else "ρ"
     loss = f"{parameter} = {float(release.loss):.10g}"
     lines = [
         ("guarantee", f"{release.privacy.variant}, {release.privacy.symbols}"),
-        ("loss of the noise drawn", f"{loss}, by the sampler's own privacy map"),
+        ("privacy loss of the noise as drawn", f"{loss}, by the sampler's own privacy map"),
         ("who is protected", release.unit.protected),
         ("against", f"being {release.unit.change}"),
         (
             "mechanism",
             f"{release.plan.mechanism}, {release.plan.measurement_count:,} noisy measurements",
         ),
-        ("noise", f"{_scaled_noise(release)} on the measurements"),
+        *(("noise", _level_noise(release, level)) for level in release.levels),
         (
             "computer arithmetic",
             "integers and an exact sampler: floating-point numbers come after the noise",
@@ -156,7 +210,7 @@ def _privacy(release: Release) -> dict[str, Any]:
         "parameters": release.privacy.facts,
         "unit": {
             "words": release.unit.words,
-            "limit": release.unit.limit,
+            "limit": "; ".join(row_limits(release)) or None,
             **({"clipped": list(release.plan.clipping)} if release.plan.clipping else {}),
             **release.unit.facts,
         },
@@ -166,7 +220,19 @@ def _privacy(release: Release) -> dict[str, Any]:
             "value": float(release.loss),
         },
         "promise": _promise(release),
+        **_whole(release),
     }
+
+
+def _whole(release: Release) -> dict[str, Any]:
+    """The discoveries that a release uses, and its guarantee together with them."""
+    whole = release.whole
+    if not whole.discoveries and not whole.others:
+        return {}
+    guarantee = None if whole.guarantee is None else whole.guarantee.facts
+    used = [{"attribute": name, **entry.facts} for name, entry in whole.discoveries]
+    others = [{"attribute": name, **entry.facts} for name, entry in whole.others]
+    return {"together": guarantee, "discovered": used, "discovered_in_other_editions": others}
 
 
 def _promise(release: Release) -> list[str]:
@@ -178,8 +244,23 @@ def _promise(release: Release) -> list[str]:
 _NORMS = {"laplace": "L1", "gaussian": "L2", "shaped": "the norm of the body"}
 
 
+def _one_unit(release: Release) -> dict[str, str]:
+    """How far a unit moves the integers, where that is no multiple of what a record does."""
+    plan, unit = release.plan, release.unit
+    if unit.by is None or plan.noise != "gaussian":
+        return {}
+    return {"one_unit": f"sqrt({plan.measured.squared_l2_moved(unit, plan.record_bits)})"}
+
+
 def _mechanism(release: Release) -> dict[str, Any]:
     plan = release.plan
+    if len(release.levels) > 1:
+        pairs = zip(level_names(plan), release.levels, strict=True)
+        levels = [
+            {"level": name, "privacy": level.privacy.facts, **_mechanism(level)}
+            for name, level in pairs
+        ]
+        return {"name": plan.mechanism, "unbiased": plan.exact, "levels": levels}
     unit = 2.0**-plan.bits
     record = plan.record_bits
     return {
@@ -194,6 +275,7 @@ def _mechanism(release: Release) -> dict[str, Any]:
             if plan.noise != "gaussian"
             else f"sqrt({plan.measured.squared_l2_sensitivity << 2 * record})",
             "records_of_a_unit": release.unit.factor,
+            **_one_unit(release),
         },
         "noise": {
             "distribution": release.distribution,
@@ -219,6 +301,9 @@ def _post_processing(processed: Processed | None) -> dict[str, Any]:
 
 def _measurements(release: Release) -> dict[str, Any]:
     """Noisy integers and the strategy: enough for any further linear query."""
+    if len(release.levels) > 1:
+        pairs = zip(level_names(release.plan), release.levels, strict=True)
+        return {"levels": [{"level": name, **_measurements(level)} for name, level in pairs]}
     measured = release.plan.measured
     strategy = (
         {"how": f"{PRODUCTS}{_noise(release)}.", "groups": [_group(g) for g in measured.groups]}
@@ -285,7 +370,7 @@ def _group(group: MeasuredGroup) -> dict[str, Any]:
     return {"axes": axes, "sets": sets}
 
 
-def _basis(basis: IntegerBasis) -> list[list[int]] | None:
+def _basis(basis: Basis) -> list[list[int]] | None:
     """The rows of a basis, or None where they are too many (the release file has them)."""
     if basis.size * basis.height > MOST_ENTRIES:
         return None
@@ -335,7 +420,7 @@ def registry_facts(release: Release, processed: Processed | None = None) -> dict
         "basic": dict.fromkeys(BASIC),
         "dp_variant": {
             "name": release.privacy.variant,
-            "data_domain": {"attributes": names, "cells": plan.workload.shape[1]},
+            "data_domain": {"attributes": names, "cells": plan.workload.declared_size},
             "unprotected_quantities": list(NOT_PROMISED),
         },
         "privacy_loss": {
@@ -358,12 +443,19 @@ def registry_facts(release: Release, processed: Processed | None = None) -> dict
     }
 
 
+_VECTORS = (
+    "all measurements are one vector with one sensitivity",
+    "the measurements of each level are one vector, and the shares of the levels add up",
+)
+
+
 def _accounting(release: Release, processed: Processed | None) -> dict[str, Any]:
     pure = isinstance(release.privacy, PureDP)
-    amount = "epsilon" if pure else f"rho (here {zcdp_of(release.privacy).symbols})"
+    parts = [zcdp_of(level.privacy).rho for level in release.levels if not pure]
+    amount = "epsilon" if pure else f"rho (here {ZCDP(sum(parts, Fraction(0))).symbols})"
     repairs = ", ".join(processed.steps) if processed else "none"
     return {
-        "composition": "all measurements are one vector with one sensitivity; several releases "
+        "composition": f"{_VECTORS[len(release.levels) > 1]}; several releases "
         f"of one table add up in {amount}",
         "post_processing": f"linear reconstruction of the answers; repairs: {repairs}",
     }

@@ -8,11 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from lrm.files.spelling import in_percent
 from lrm.queries.workload.statements import spoken_name
 from lrm.views.answers import MOST_COLUMNS, StatementTable
-from lrm.views.blocks import Block, Document, Figure, Table
+from lrm.views.blocks import Block, Figure, Table
 from lrm.views.charts import Series, line_chart, pyramid
 from lrm.views.labels import is_time
+from lrm.views.words import filled
 
 MOST_PANELS = 12
 """Panels of small multiples."""
@@ -23,9 +25,9 @@ def statement_blocks(table: StatementTable) -> list[Block]:
     columns, _ = table.view
     time = [k for k, column in enumerate(columns) if is_time(column)]
     drawing: Figure | None = None
-    if len(time) == 1 and not table.note and len(table.frame) > 2:
+    if len(time) == 1 and not table.frame.note and len(table.frame) > 2:
         drawing = _lines(table, time[0])
-    elif len(columns) == 2 and len(table.frame.answers) == 1 and not table.note:
+    elif len(columns) == 2 and len(table.frame.answers) == 1 and not table.frame.note:
         drawing = _pyramid(table)
     tables: list[Block] = [*_panels(table)] if drawing is None else [table.table(heat=True)]
     return tables if drawing is None else [drawing, *tables]
@@ -63,8 +65,9 @@ def _lines(table: StatementTable, time: int) -> Figure | None:
             series.append(
                 _series(table, ", ".join(names), [rows.get(code) for code in used], place)
             )
-    words = f"{table.statement.title}: lines from {labels[0]} to {labels[-1]}"
-    percent = f"{100 * table.frame.confidence:.4g} % intervals"
+    title = table.statement.title
+    words = filled(table.words["lines"], title=title, first=labels[0], last=labels[-1])
+    percent = f"{in_percent(table.frame.confidence)} intervals"
     drawn = line_chart(labels, series, words, spoken_name(columns[time].name))
     return Figure(drawn, words, f"The band shows {percent}.")
 
@@ -88,7 +91,8 @@ def _pyramid(table: StatementTable) -> Figure | None:
         _series(table, texts[side][code], [rows.get(k) for k in used], 0)
         for (code,), rows in sorted(sides.items())
     )
-    words = f"{table.statement.title}: {left.name} to the left, {right.name} to the right"
+    title = table.statement.title
+    words = filled(table.words["sides"], title=title, first=left.name, last=right.name)
     ages = [texts[1 - side][code] for code in used]
     names = spoken_name(columns[1 - side].name), table.measure(0)
     return Figure(pyramid(ages, left, right, words, names), words)
@@ -109,15 +113,4 @@ def _panels(table: StatementTable) -> Iterator[Table]:
         part = replace(table, frame=table.frame.taken(rows))
         part.__dict__["view"] = view
         made = part.table(heat=True)
-        yield replace(made, title=f"{columns[0].name} {texts[code]} · {made.title}")
-
-
-def statement_document(table: StatementTable, *, folded: bool = False) -> Document:
-    """The statement as a part of a page."""
-    return Document(
-        table.statement.title,
-        tuple(statement_blocks(table)),
-        table.summary,
-        folded=folded,
-        name=table.statement.name,
-    )
+        yield replace(made, panel=f"{columns[0].name} {texts[code]}")

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.files.spelling import many, number
+from lrm.files.spelling import in_percent, many, number
 from lrm.planning.accuracy import Accuracy
 from lrm.planning.derived import expected_error
 from lrm.planning.design.reconstruction import Reconstruction
@@ -24,11 +24,11 @@ from lrm.planning.plan import Plan
 from lrm.privacy.budget import Privacy, PureDP, zcdp_of
 from lrm.queries.maps.linear import Floats
 from lrm.queries.workload import Computed, Derived, Statement, Workload
-from lrm.queries.workload.layout import count_ranges, linear_answers
+from lrm.queries.workload.finding import count_ranges, linear_answers
 from lrm.queries.workload.statements import spoken_name
 from lrm.views.blocks import Cell, Figure, Heading, Table
 from lrm.views.charts import step_chart
-from lrm.views.verdicts import USABLE, percent, verdict
+from lrm.views.verdicts import USABLE, WITHIN, percent, verdict
 
 BLOCK = 1 << 20
 """Answers whose errors are computed at a time."""
@@ -391,7 +391,7 @@ def error_table(
         Heading("statement", words=True, label=True),
         Heading("answers"),
         Heading("standard error"),
-        Heading(f"{100 * confidence:.4g} % interval"),
+        Heading(f"{in_percent(confidence)} interval"),
     ]
     balanced = any(error.ratio is not None for error in errors)
     headings += [Heading("of even split")] if balanced else []
@@ -473,7 +473,7 @@ def usable_sentence(errors: Sequence[StatementError], privacy: Privacy) -> str:
     rest = "" if usable == len(judged) else f"; all would be at {sign} = {amounts[-1]:.2g}"
     return (
         f"at {privacy.symbols}, {usable} of {many(len(judged), 'table', 'tables')}{some} "
-        f"{'is' if len(judged) == 1 else 'are'} within ±{100 * USABLE:.0f} %{rest}"
+        f"{'is' if len(judged) == 1 else 'are'} {WITHIN}{rest}"
     )
 
 
@@ -483,7 +483,5 @@ def usable_figure(errors: Sequence[StatementError], privacy: Privacy) -> Figure 
     if len(amounts) < 2 or amounts[0] <= 0:
         return None
     words = f"The number of usable tables as {sign} grows, from 0 to all {len(amounts)}"
-    caption = (
-        f"Tables within ±{100 * USABLE:.0f} % of their expected size, by {sign} (logarithmic)."
-    )
+    caption = f"Tables {WITHIN} of their expected size, by {sign} (logarithmic)."
     return Figure(step_chart(amounts, sign, words), words, caption)

@@ -84,6 +84,8 @@ a { color: var(--best); }
 .scroll:focus-visible { outline: 2px solid var(--best); outline-offset: 2px; }
 table { width: 100%; border-collapse: collapse; font-size: .9375rem; }
 caption { padding: .2rem 0 .5rem; color: var(--soft); font-size: .875rem; text-align: left; }
+caption > span { position: sticky; left: 0; display: inline-block;
+  max-width: calc(100vw - 2.2rem); }
 section > .scroll caption, main > .scroll caption { color: var(--ink); font-weight: 600; }
 th, td { padding: .38rem .6rem; border-bottom: 1px solid var(--line); text-align: left;
   vertical-align: top; }

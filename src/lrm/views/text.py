@@ -18,7 +18,7 @@ def to_text(document: Document, width: int) -> str:
 
 
 def _lines(document: Document, width: int) -> Iterator[str]:
-    if document.title:
+    if document.title and document.folded is None:  # else the caption of its table says it
         note = f" · {document.note}" if document.note else ""
         yield from _wrapped(document.title + note, width)
     for block in document.blocks:
@@ -106,7 +106,8 @@ def table_text(block: Table, width: int) -> str:
     Where the numbers alone are too wide, a table of groups is cut into several of fewer columns;
     without columns that name the rows, each row is printed as lines of its own.
     """
-    lines = [*_wrapped(block.title, width)] if block.title else []
+    caption = block.caption()
+    lines = [*_wrapped(caption, width)] if caption else []
     rows = _texts(block)
     labels = [i for i, heading in enumerate(block.headings) if heading.label]
     numbers = [i for i, heading in enumerate(block.headings) if not heading.label]

@@ -8,6 +8,9 @@ USABLE, ROUGH = 0.10, 0.50
 Within ±10 % an answer may be quoted; beyond ±50 % not even its size is known.
 """
 
+WITHIN = f"within ±{100 * USABLE:.0f} %"
+"""Of what a usable table is."""
+
 
 def verdict(relative: float) -> str:
     """What can be done with answers of this relative error: usable, rough or noise.

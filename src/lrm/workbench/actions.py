@@ -7,7 +7,8 @@ import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,12 @@ from lrm.planning.plan.file import load_plan
 from lrm.privacy.budget import Noise, Privacy
 from lrm.releases import Release
 from lrm.releases.file import load_release
-from lrm.views.answers import grouped_tables, single_numbers, statement_tables
+from lrm.releases.postprocess import Processed, process
 from lrm.views.html import render, render_parts
 from lrm.views.plans import bound_words
-from lrm.views.release_page import release_document, release_page
+from lrm.views.rehearsal import rehearse
+from lrm.views.release_document import Detail, release_document
+from lrm.views.release_page import name_beside, release_page
 from lrm.views.statement_errors import statement_facts
 from lrm.workbench.commands import (
     CONFIDENCE,
@@ -41,6 +44,8 @@ from lrm.workbench.compiling import (
     Outcome,
     asked_statements,
     compile_whole,
+    edited,
+    form_facts,
 )
 from lrm.workbench.folder import Folder, Text
 from lrm.workbench.fragments import Beside, key_html, placed, rows_of, table_of
@@ -56,8 +61,8 @@ KEPT = 4
 KEPT_OUTCOMES = 32
 """Compiled texts whose statements are held in memory, for some tabs."""
 
-SHOWN_ANSWERS = 500
-"""Answers to further questions that are listed."""
+SHOWN_ANSWERS = Detail("answers", each=500, drawn=False, facts=False)
+"""How much is shown of the answers to further questions."""
 
 WARM_UP = """\
 lrm-domain: 1
@@ -87,6 +92,18 @@ TYPES = {
 }
 
 
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A release, and its answers that add up once somebody asks for them."""
+
+    release: Release
+
+    @cached_property
+    def processed(self) -> Processed:
+        """Answers that add up, beside the released ones."""
+        return process(self.release, ["consistent"])
+
+
 class Actions:
     """The workbench of one folder."""
 
@@ -99,7 +116,7 @@ class Actions:
         self._lock = threading.Lock()
         self._outcomes: OrderedDict[str, tuple[Asked, ...]] = OrderedDict()
         self._loaded: OrderedDict[tuple[str, int], Any] = OrderedDict()
-        self._downloads: OrderedDict[str, tuple[str, str]] = OrderedDict()
+        self._downloads: OrderedDict[str, tuple[str, str, bool]] = OrderedDict()
 
     def warm_up(self) -> None:
         """Compile something, so that the first question need not wait for imports."""
@@ -120,6 +137,8 @@ class Actions:
             "example": self._example,
             "save": self._save,
             "compile": self._compile,
+            "draft": self._draft,
+            "edit-domain": self._edit_domain,
             "plan": self._plan,
             "stop": self._stop,
             "settings": self._settings,
@@ -129,6 +148,7 @@ class Actions:
             "inverse": self._inverse,
             "budgets": self._budgets,
             "create-budget": self._create_budget,
+            "rehearse": self._rehearse,
             "dry-run": self._dry_run,
             "release": self._release,
             "results": self._results,
@@ -142,9 +162,9 @@ class Actions:
         texts = {}
         for kind, default in (("domain", "domain.yaml"), ("batch", "questions.sql")):
             usual = default if default in files[kind] else next(iter(files[kind]), default)
-            name = params.text(kind, "") or usual
+            name = params.text(kind, default="") or usual
             read = self.folder.read(name)
-            known = params.text(f"{kind}_seal", "")
+            known = params.text(f"{kind}_seal", default="")
             texts[kind] = {"name": name, "seal": read.seal, "exists": name in files[kind]}
             if read.seal != known:
                 texts[kind]["text"] = read.text
@@ -164,7 +184,7 @@ class Actions:
     def _settings(self, params: Params) -> dict[str, Any]:
         """Keep the noise, the amounts and the confidence."""
         texts = {name: params.text(name) for name in ("noise", "amount", "delta")}
-        settings = Settings(**texts, confidence=params.number("confidence"))
+        settings = Settings(**texts, confidence=params.number("confidence", -1e300))
         save_settings(self.folder.root, settings)
         return {"saved": FILE}
 
@@ -194,7 +214,23 @@ class Actions:
             self._outcomes[name] = outcome.statements
             while len(self._outcomes) > KEPT_OUTCOMES:
                 self._outcomes.popitem(last=False)
-        return {**outcome.facts, "outcome": name, "plans": self._plans(outcome)}
+        facts = outcome.facts
+        facts["domain"]["form"] = form_facts(domain.text)
+        return {**facts, "outcome": name, "plans": self._plans(outcome)}
+
+    def _draft(self, params: Params) -> dict[str, Any]:
+        """A draft of the domain from the names and types of a table's columns."""
+        command = ["domain", "init", params.text("table")]
+        ran = run(command, self.folder.root)
+        if ran.facts is None:
+            raise UsageError(ran.error)
+        return {"text": ran.facts["draft"], "command": typed(command)}
+
+    @staticmethod
+    def _edit_domain(params: Params) -> dict[str, Any]:
+        """The text of a domain after one change in its form."""
+        entry, field, value = (params.text(name) for name in ("entry", "field", "value"))
+        return {"text": edited(params.text("text"), entry, field, value)}
 
     def _plans(self, outcome: Outcome) -> dict[str, str | None]:
         """The plans of the batch that are there already."""
@@ -208,8 +244,8 @@ class Actions:
 
     def _plan(self, params: Params) -> dict[str, Any]:
         """Plan the saved texts in the background."""
-        noise = params.choice("noise", "pure", "gaussian")
-        effort = params.choice("effort", "normal", "quick", "thorough")
+        noise = params.choice("noise", "pure", "gaussian", default="pure")
+        effort = params.choice("effort", "normal", "quick", "thorough", default="normal")
         domain, batch = self._texts(params)
         outcome = self._compiler.compile(domain, batch).at(_confidence(params))
         if outcome.key is None or outcome.equal_key is None:
@@ -220,7 +256,7 @@ class Actions:
             outcome.key,
             outcome.equal_key,
             noise,
-            again=params.flag("again"),
+            again=params.flag("again", default=False),
             effort=effort,
             meet=outcome.meet,
         )
@@ -266,16 +302,16 @@ class Actions:
         rated: Rated = self._load(name, lambda path: Rated(load_plan(path)))
         return rated
 
-    def _release_of(self, name: str) -> Release:
-        release: Release = self._load(name, load_release)
-        return release
+    def _opened(self, name: str) -> Opened:
+        opened: Opened = self._load(name, lambda path: Opened(load_release(path)))
+        return opened
 
     def _errors(self, params: Params) -> dict[str, Any]:
         """The errors of the statements at a guarantee; dots in their place without a plan."""
         confidence = _confidence(params)
         with self._lock:
-            statements = self._outcomes.get(params.text("outcome", ""))
-        if not params.text("plan", ""):
+            statements = self._outcomes.get(params.text("outcome", default=""))
+        if not params.text("plan", default=""):
             html = table_of(statements or (), {}, confidence, None)
             key, _ = key_html(statements or (), {}, "", "…")
             return {"statements": html, "rows": rows_of(statements or ()), "key": key}
@@ -299,7 +335,7 @@ class Actions:
             "facts": statement_facts(errors),
             "typical": plan.accuracy(privacy).root_mean_squared_error,
             "queries": plan.workload.shape[0],
-            "warnings": list(plan.warnings),
+            "warnings": list(dict.fromkeys([*self.planner.warnings_of(name), *plan.warnings])),
             "command": typed(command),
         }
 
@@ -312,14 +348,14 @@ class Actions:
         confidence: float,
     ) -> tuple[Beside | None, str]:
         """Another plan next to the one that is shown, at the same ε; and what follows from it."""
-        name = params.text("beside", "")
+        name = params.text("beside", default="")
         if not name:
             return None, ""
-        title = params.text("beside_name", "") or name
+        title = params.text("beside_name", default="") or name
         _, other = self._plan_of(params, "beside")
         stated, advice = privacy, ""
         if (other.plan.noise == "gaussian") != (plan.noise == "gaussian"):
-            epsilon, delta = params.text("epsilon", ""), params.text("delta", "")
+            epsilon, delta = params.text("epsilon", default=""), params.text("delta", default="")
             if not epsilon:
                 return None, "Choose ε instead of ρ: both noises are compared at the same ε."
             both = privacy_of("laplace", epsilon), privacy_of("gaussian", epsilon, delta or "1e-9")
@@ -348,13 +384,13 @@ class Actions:
     def _inverse(self, params: Params) -> dict[str, Any]:
         """The amount for a wanted error."""
         name, rated = self._plan_of(params)
-        statement = params.number("statement", -1)
+        statement = params.number("statement", -1e300, default=-1)
         if statement == TOLERANCES:
             confidence = _confidence(params)
             least = tolerated(rated, confidence)
             command = ["explain", name, "--meet", *confidence_options(confidence)]
             return {**least, "command": typed(command)}
-        target = params.number("wanted")
+        target = params.number("wanted", -1e300)
         amount_facts = inverse(rated, target, None if statement < 0 else int(statement))
         if statement < 0:
             return {**amount_facts, "command": typed(["explain", name, "--rmse", f"{target:g}"])}
@@ -369,12 +405,15 @@ class Actions:
     def _budgets(self, params: Params) -> dict[str, Any]:
         ledger = self._ledger(params)
         command = ["budget", "history", "--ledger", ledger]
-        return {**budgets(ledger, params.text("table", "")), "command": typed(command)}
+        return {**budgets(ledger, params.text("table", default="")), "command": typed(command)}
 
     def _create_budget(self, params: Params) -> dict[str, Any]:
         """Give the table of the domain its budget."""
         ledger, table = self._ledger(params), params.text("table")
-        limit, accounting = params.text("limit"), params.choice("accounting", "epsilon", "rho")
+        limit, accounting = (
+            params.text("limit"),
+            params.choice("accounting", "epsilon", "rho", default="epsilon"),
+        )
         domain, batch = self._texts(params)
         declared = self._compiler.compile(domain, batch).domain
         if declared is None:
@@ -387,6 +426,16 @@ class Actions:
             "command": typed([*arguments, *options, "--ledger", ledger]),
         }
 
+    def _rehearse(self, params: Params) -> dict[str, Any]:
+        """The page of a release on made-up rows: nothing is spent, and no table is read."""
+        name, rated = self._plan_of(params)
+        amounts, privacy = _guarantee(rated.plan, params)
+        made = rehearse(rated.plan, privacy)
+        return {
+            "html": render_parts(release_document(made, confidence=_confidence(params))),
+            "command": typed(["rehearse", name, *amount_options(amounts)]),
+        }
+
     def _dry_run(self, params: Params) -> dict[str, Any]:
         """Check a release, and issue the ticket for it."""
         table = params.text("table")
@@ -395,7 +444,7 @@ class Actions:
         name, rated = self._plan_of(params)
         self._check_current(rated.plan, params)
         amounts, _ = _guarantee(rated.plan, params)
-        ledger, budget = self._ledger(params), params.text("budget", "")
+        ledger, budget = self._ledger(params), params.text("budget", default="")
         command = release_command(name, table, amounts, ledger, budget)
         files = (name, params.text("domain"), params.text("batch"))
         request = Wanted(command, files, rated.plan, table, amounts, ledger, budget or None)
@@ -425,30 +474,32 @@ class Actions:
         name, text = params.text("release"), params.text("sql")
         if not text.strip():
             raise UsageError("write a question, such as SELECT COUNT(*) FROM …")
-        answered = self._release_of(name).query(text)
-        tables = statement_tables(answered, _confidence(params), most=SHOWN_ANSWERS)
-        parts = [
-            single_numbers(group) if isinstance(group, list) else group.table()
-            for group in grouped_tables(tables)
-        ]
+        answered = self._opened(name).release.query(text)
+        document = release_document(answered, SHOWN_ANSWERS, _confidence(params))
         return {
-            "html": "".join(map(render, parts)),
+            "html": "".join(render(block) for part in document.parts for block in part.blocks),
             "count": len(answered.plan.workload.shown),
             "command": typed(["query", name, text]),
         }
 
     def _results(self, params: Params) -> dict[str, Any]:
         """The report of a release, as parts of the page."""
-        name = params.text("release")
-        document = release_document(self._release_of(name), place=Path(name).with_suffix(".html"))
-        return {"html": render_parts(document)}
+        name, consistent = params.text("release"), params.flag("consistent", default=False)
+        opened = self._opened(name)
+        document = release_document(
+            opened.release,
+            processed=opened.processed if consistent else None,
+            file=name_beside(opened.release, Path(name).with_suffix(".html")),
+        )
+        steps = ["--post-process", "consistent"] if consistent else []
+        return {"html": render_parts(document), "command": typed(["report", name, *steps])}
 
     def _download(self, params: Params) -> dict[str, Any]:
         """Issue an address from which one file can be fetched, once."""
-        name, form = params.text("file"), params.choice("as", *TYPES)
+        name, form = params.text("file"), params.choice("as", *TYPES, default="lrm")
         self.folder.made(name)
         key = secrets.token_urlsafe(24)
-        self._downloads[key] = (name, form)
+        self._downloads[key] = (name, form, params.flag("consistent", default=False))
         while len(self._downloads) > 100:
             self._downloads.popitem(last=False)
         return {"address": f"/once/{key}"}
@@ -458,27 +509,32 @@ class Actions:
         request = self._downloads.pop(key, None)
         if request is None:
             return None
-        name, form = request
+        name, form, consistent = request
         stem = Path(name).stem
-        release = self._release_of(name)  # first: any file may be called so, a table as well
+        opened = self._opened(name)  # first: any file may be called so, a table as well
+        release, processed = opened.release, opened.processed if consistent else None
         if form == "lrm":
             return f"{stem}.lrm", TYPES[form], self.folder.made(name).read_bytes()
         if form == "html":
             page = f"{stem}.html"
-            return page, TYPES[form], release_page(release, place=page).encode()
+            return (
+                page,
+                TYPES[form],
+                release_page(release, processed=processed, place=page).encode(),
+            )
         with tempfile.TemporaryDirectory() as place:
             path = Path(place) / f"{stem}.{form}"
-            release.write(path)
+            release.write(path, processed=processed)
             return path.name, TYPES[form], path.read_bytes()
 
 
 def _confidence(params: Params) -> float:
-    return params.number("confidence", CONFIDENCE)
+    return params.number("confidence", -1e300, default=CONFIDENCE)
 
 
 def _guarantee(plan: Plan, params: Params) -> tuple[dict[str, str], Privacy]:
     """The amounts as they were given, and the guarantee that they mean."""
-    amounts = {name: text for name in AMOUNTS if (text := params.text(name, "").strip())}
+    amounts = {name: text for name in AMOUNTS if (text := params.text(name, default="").strip())}
     if plan.noise != "gaussian":  # the page sends δ along, for a Gaussian plan next to this one
         amounts.pop("delta", None)
     if not amounts:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,17 +91,32 @@ def run(command: Sequence[str], folder: Path) -> Ran:
         [sys.executable, "-P", "-c", _FROM_INPUT],  # -P: no module of the folder is imported
         cwd=folder,
         input=json.dumps([*command, "--json"]) + "\n",
+        env={**os.environ, "LRM_MESSAGES": "json"},
         capture_output=True,
         text=True,
         timeout=LONGEST,
         start_new_session=True,
         check=False,
     )
-    messages = [line.removeprefix("lrm: ") for line in done.stderr.splitlines() if line.strip()]
-    warned = tuple(
-        line.removeprefix("warning: ") for line in messages if line.startswith("warning: ")
-    )
-    if done.returncode:
-        failed = [line for line in messages if not line.startswith("warning: ")]
-        return Ran(None, (failed or ["the command ended without a result"])[-1], warned)
-    return Ran(json.loads(done.stdout), "", warned)
+    warned = tuple(_objects(done.stderr, "warning"))
+    facts = next(iter(_documents([done.stdout])), {})
+    if done.returncode == 0:
+        return Ran(facts, "", warned)
+    error = facts.get("error", {})
+    return Ran(None, error.get("message", "the command ended without a result"), warned)
+
+
+def _documents(texts: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """The texts that are objects of JSON."""
+    for text in texts:
+        with suppress(ValueError):
+            facts = json.loads(text)
+            if isinstance(facts, dict):
+                yield facts
+
+
+def _objects(text: str, name: str) -> Iterator[str]:
+    """A field of the lines that are objects of JSON and have it."""
+    for facts in _documents(text.splitlines()):
+        if name in facts:
+            yield str(facts[name])

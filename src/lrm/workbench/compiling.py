@@ -11,12 +11,14 @@ import json
 import math
 import threading
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from importlib.metadata import version
 from itertools import groupby
 from typing import Any
 
 from lrm.domain import Domain
 from lrm.domain.file import parse_domain
+from lrm.domain.form import DomainForm
 from lrm.errors import LrmError, UsageError
 from lrm.files.spelling import how_many
 from lrm.queries.files import parse_batch
@@ -135,6 +137,40 @@ def domain_facts(domain: Domain) -> dict[str, Any]:
         ],
         "html": "\n".join(map(render, domain_blocks(domain))),
     }
+
+
+LONGEST_FORM = 100_000
+"""Characters of a domain up to which it is shown as a form."""
+
+
+@lru_cache(maxsize=8)
+def form_facts(text: str) -> dict[str, Any] | None:
+    """The form of a domain; None where it has none."""
+    if len(text) > LONGEST_FORM:
+        return None
+    try:
+        form = DomainForm.of(text)
+    except LrmError:
+        return None
+    unit, attributes = asdict(form.unit), list(map(asdict, form.attributes))
+    return {"table": form.table, "unit": unit, "attributes": attributes}
+
+
+def edited(text: str, entry: str, field: str, value: str) -> str:
+    """The text of a domain after one change: of its table, its unit, or an attribute by number."""
+    form = DomainForm.of(text)
+    if field == "add":
+        return form.with_attribute(entry, value)
+    if entry == "table":
+        return form.with_table(value)
+    if entry == "unit":
+        unit = {"kind": form.unit.kind, **{part.name: part.text for part in form.unit.fields}}
+        return form.with_unit(**{**unit, field: value}) if field in unit else text
+    if not entry.isdecimal() or not entry.isascii() or len(entry) > 6:
+        raise UsageError("an attribute is named by its number")
+    if field == "remove":
+        return form.without(int(entry))
+    return form.with_field(int(entry), field, value)
 
 
 def compile_whole(text: Text, domain: Domain) -> Workload:

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from lrm.files.spelling import many, number
+from lrm.files.spelling import in_percent, many, number
 from lrm.ledger import Budget, Entry
 from lrm.views.blocks import Cell, Facts, Heading, Numbers, Prose, Table, plain_table
 from lrm.views.budgets import BUDGET_COLUMNS, ENTRY_COLUMNS, budget_lines, budget_row, entry_row
 from lrm.views.html import render
 from lrm.views.statement_errors import StatementError, typical_count
-from lrm.views.verdicts import USABLE, percent, verdict
+from lrm.views.verdicts import WITHIN, percent, verdict
 from lrm.workbench.compiling import Asked
 
 LISTED = 300
@@ -71,7 +71,7 @@ def table_of(
     headings = [
         Heading("statement", words=True, label=True, field="title"),
         Heading("answers", field="count"),
-        Heading(f"{100 * confidence:.4g} % interval", field="half"),
+        Heading(f"{in_percent(confidence)} interval", field="half"),
         Heading("largest error", field="largest"),
         Heading("expected size", field="expected"),
         Heading("of expected", field="relative"),
@@ -169,9 +169,7 @@ def key_html(
             (
                 "usable tables",
                 f"{usable} of {len(shares)}" if shares else "—",
-                f"within ±{100 * USABLE:.0f} % of the expected size"
-                if shares
-                else "state an expected size",
+                f"{WITHIN} of the expected size" if shares else "state an expected size",
             ),
             (
                 "answers",

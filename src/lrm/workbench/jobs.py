@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from lrm.workbench.folder import Folder, Text
@@ -39,6 +40,7 @@ class Planner:
         self._folder = folder
         self._lock = threading.Lock()
         self._job: Job | None = None
+        self._warnings: dict[str, list[str]] = {}  # of plans: their files do not hold even splits
         self._closed = False
 
     @property
@@ -116,18 +118,23 @@ class Planner:
         with self._lock:
             if job.state == "running":
                 job.state = "done" if code == 0 and "error" not in job.facts else "failed"
-                if job.state == "failed" and not isinstance(job.facts.get("error"), str):
-                    job.facts["error"] = "the search ended early; plan again"
+                if job.state == "failed":
+                    job.facts.setdefault("error", "the search ended early; plan again")
 
-    @staticmethod
-    def _take(job: Job, facts: dict[str, Any]) -> None:
+    def warnings_of(self, plan: str) -> list[str]:
+        """What was said about a plan when it was made, if that was since the server started."""
+        with self._lock:
+            return self._warnings.get(Path(plan).name, [])
+
+    def _take(self, job: Job, facts: dict[str, Any]) -> None:
         if "plan" in facts:
             job.plans += 1
-        elif isinstance(facts.get("error"), str):
+            if "warnings" in facts:
+                self._warnings[Path(facts["plan"]).name] = facts["warnings"]
+        elif "error" in facts:
             job.facts["error"] = facts["error"]
         else:
-            job.facts.update({name: facts[name] for name in ("stage", "round", "noise")})
-            job.facts["found"] = facts["error"]
+            job.facts |= {"noise": facts["noise"], "found": facts["best"]}
 
     def stop(self) -> None:
         """End the search with the best so far."""

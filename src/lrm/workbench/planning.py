@@ -72,6 +72,7 @@ def _run(job: dict[str, Any]) -> None:
 def _plan(batch: Any, step: dict[str, Any]) -> bool:
     """Make one plan, to which a quick one gives way; return whether it was stopped."""
     from lrm.errors import LrmError, StopSolver  # noqa: PLC0415
+    from lrm.planning.plan.concerns import larger_errors  # noqa: PLC0415
     from lrm.planning.plan.file import load_plan  # noqa: PLC0415
     from lrm.planning.plan.planner import PlanInterrupted, plan  # noqa: PLC0415
 
@@ -86,9 +87,9 @@ def _plan(batch: Any, step: dict[str, Any]) -> bool:
         if time.monotonic() - last > PAUSE:
             last = time.monotonic()
             error = progress.error * factor**2 if progress.error < float("inf") else None
-            _tell(stage=progress.stage, round=progress.iteration, error=error, noise=noise)
+            _tell(best=error, noise=noise)
 
-    _tell(stage="compiled", round=0, error=None, noise=noise, effort=step["effort"])
+    _tell(best=None, noise=noise)
     try:
         made = plan(batch, noise=noise, effort=step["effort"], on_step=on_step, meet=step["meet"])
     except PlanInterrupted as interruption:  # as `lrm plan` keeps the best so far
@@ -103,7 +104,7 @@ def _plan(batch: Any, step: dict[str, Any]) -> bool:
     made.save(str(file))
     if before is not None:
         before.unlink(missing_ok=True)
-    _tell(plan=step["file"])
+    _tell(plan=step["file"], warnings=larger_errors(made))
     return bool(made.details.get("interrupted"))
 
 

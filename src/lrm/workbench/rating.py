@@ -13,7 +13,8 @@ from lrm.planning.accuracy import amount_for_error
 from lrm.planning.plan import Plan
 from lrm.planning.plan.comparison import Comparison, Outcome
 from lrm.privacy.amounts import spell_amount
-from lrm.privacy.budget import ZCDP, Privacy, PureDP, unit_privacy
+from lrm.privacy.budget import ZCDP, Privacy, PureDP
+from lrm.privacy.norms import unit_privacy
 from lrm.queries.maps.linear import Floats
 from lrm.views.baselines import baseline_table, errors_by_mechanism
 from lrm.views.blocks import Block, Prose, Table
@@ -40,7 +41,7 @@ class Rated:
 
     def privacy_for(self, statement: str, target: float) -> PureDP | ZCDP:
         """The least amount with which no answer of a statement has a larger standard error."""
-        promise = ZCDP if self.plan.noise == "gaussian" else PureDP
+        promise = self.plan.measured.norm.guarantee
         names = [part.statement.name for part in self._statements.parts]
 
         def error_at(amount: Fraction) -> float:

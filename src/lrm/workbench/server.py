@@ -38,7 +38,7 @@ HOST = "127.0.0.1"
 """Nobody on another machine can reach it; ``ssh -L`` forwards a port to those who must."""
 
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
-SCRIPTS = ("app", "codemirror", "editor", "elements", "errors", "release")
+SCRIPTS = ("app", "codemirror", "domain", "editor", "elements", "errors", "release")
 PAGE = frozenset({"/", "/style.css", "/views.css", "/search.js", *(f"/{x}.js" for x in SCRIPTS)})
 """What anybody may read."""
 

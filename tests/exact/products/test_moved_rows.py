@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lrm.planning.design.products.residual_rounding import _Moves
+from lrm.planning.design.products.residuals import Moves
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from lrm.planning.design.products.residual_rounding import _Moves
 )
 def test_any_row_can_be_moved(u):
     rng = np.random.default_rng(len(u))
-    moves = _Moves(u)
+    moves = Moves(u)
     for scale in (3.0, 300.0):
         target = rng.normal(size=len(u)) * scale
         target -= u * (target @ u) / (u @ u)

@@ -53,7 +53,7 @@ def test_half_widths_are_those_of_dense_rows(name, law):
 def test_too_many_weights_give_the_widest_half_width(monkeypatch):
     found = rounded(BATCHES["tables"], "laplace")[1]
     exact = half_widths(found, FINE, 0.95, [(0, found.shape[0])])
-    monkeypatch.setattr(row_weights, "MOST_WEIGHTS", 0)
+    monkeypatch.setattr(row_weights, "ARRAY", 0)
     wide = half_widths(found, FINE, 0.95, [(0, found.shape[0])])
     norms = np.sqrt(found.row_squared_norms)
     np.testing.assert_allclose(wide, norm_half_widths(norms, FINE, 0.95))

@@ -10,11 +10,12 @@ from lrm.clock import Clock
 from lrm.errors import WorkloadError
 from lrm.planning.design.products import trees
 from lrm.planning.design.products.quadratic import PairGram
-from lrm.planning.design.products.trees import RealTree, TreeBasis, level_spreads, tree_levels
-from lrm.planning.plan.planner import plan_of
+from lrm.planning.design.products.trees import TreeBasis, level_spreads, tree_levels
+from lrm.planning.plan.proposals import Proposal
 from lrm.planning.solvers.products import gaussian
 from lrm.planning.strategies.base import Problem, Search
 from lrm.planning.strategies.products import best_products
+from lrm.privacy.norms import L2
 from lrm.queries.maps.matrices import DenseMap
 from lrm.queries.maps.products.batch import product_batch
 from lrm.queries.maps.products.map import ProductMap
@@ -25,7 +26,7 @@ SIZES = [2, 3, 4, 5, 7, 8, 11, 16, 23]
 
 def tree_of(size):
     weights = np.random.default_rng(size).uniform(0.3, 1.0, tree_levels(size))
-    return RealTree(size, weights / np.linalg.norm(weights))
+    return TreeBasis(size, weights / np.linalg.norm(weights))
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -53,7 +54,7 @@ def test_products_with_a_tree_are_those_of_its_matrix(size):
         residual, total = tree.numbers([gram])
         assert residual[0] * tree.kappa == pytest.approx(np.vdot(P, gram.dense()))
         assert total[0] * tree.kappa**2 == pytest.approx(tree.h @ gram.dense() @ tree.h)
-    assert level_spreads(Identity(size)) @ tree.weights**-2 == pytest.approx(np.trace(P))
+    assert level_spreads(Identity(size)) @ tree.unit_weights**-2 == pytest.approx(np.trace(P))
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -65,8 +66,8 @@ def test_the_integers_are_the_matrix_that_sensitivity_is_stated_for(size):
     for power in (1, 2):
         assert basis.column_norm(power) == (np.abs(R) ** power).sum(axis=0).max()
     assert basis.peak == np.abs(R).max()
-    assert np.allclose(basis.real().times(np.eye(size)) * basis.scale, R)
-    assert not (R @ basis.real().h.astype(np.int64)).any()
+    assert np.allclose(basis.times(np.eye(size)) * basis.scale, R)
+    assert not (R @ basis.h.astype(np.int64)).any()
     assert basis.apply(np.eye(size, dtype=object)).tolist() == R.tolist()
 
 
@@ -94,7 +95,7 @@ def test_a_plan_over_a_tree_states_its_errors(long_from_20, words, tmp_path):
     batch = product_batch([37, 3], words)
     plan = lrm.plan(lrm.Workload(ProductMap(batch)), noise="gaussian", mechanism="best")
     residuals = gaussian.optimise_gaussian_products(batch)
-    assert residuals.bases[0].levels is not None
+    assert isinstance(residuals.marginals.bases[0], TreeBasis)
     made = residuals_plan(batch)
     measured = made.measured
     (group,) = measured.groups
@@ -118,8 +119,8 @@ def test_a_plan_over_a_tree_states_its_errors(long_from_20, words, tmp_path):
 def residuals_plan(batch):
     """The plan of the residuals, without a search over the list of few cells."""
     problem = Problem(lrm.Workload(ProductMap(batch)))
-    strategy = best_products(problem, Search(0, "gaussian", Clock()))
-    return plan_of(problem, strategy, noise="gaussian")
+    strategy = best_products(problem, Search(0, L2(), Clock()))
+    return Proposal(problem, strategy, L2()).plan()
 
 
 def test_prefix_sums_over_thousands_of_values_have_far_less_error_than_identities():
@@ -131,6 +132,6 @@ def test_prefix_sums_over_thousands_of_values_have_far_less_error_than_identitie
 
 def test_factors_that_would_take_too_much_work_keep_the_identity(monkeypatch, long_from_20):
     monkeypatch.setattr(trees, "MOST_RANGES", 30)
-    monkeypatch.setattr(trees, "MOST_ENTRIES", 30)
+    monkeypatch.setattr(trees, "MEMORY", 60)
     found = gaussian.optimise_gaussian_products(product_batch([37, 3], [["prefix", "identity"]]))
-    assert found.bases[0].plain
+    assert found.marginals.bases[0].plain

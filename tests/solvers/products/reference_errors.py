@@ -3,19 +3,18 @@
 import numpy as np
 
 from lrm.clock import UNLIMITED
-from lrm.planning.design.products.basis import Basis
-from lrm.planning.design.products.marginals import Marginals, marginals_error
+from lrm.planning.design.products.basis import MarginalBasis
 from lrm.planning.design.products.quadratic import Quadratic
-from lrm.planning.design.products.subsets import masks_of, members_of
+from lrm.planning.design.products.strategy import Marginals, marginals_error
+from lrm.planning.design.products.subsets import masks_of
 from lrm.planning.solvers.products.group import EFFORTS, GroupSearch
 from lrm.planning.strategies.products import tree_basis
-from lrm.queries.maps.kron import kronecker
 from lrm.queries.maps.products.values import merge_values
 
 
 def noise_on_data_error(batch):
     """``‖W‖²`` over the merged cells: every cell is measured."""
-    return product_error(batch, lambda size: Basis(np.zeros((0, size))))
+    return product_error(batch, lambda size: MarginalBasis.beside(np.zeros((0, size))))
 
 
 def noise_on_results_error(batch):
@@ -44,17 +43,3 @@ def product_error(batch, basis):
     whole = masks_of(np.ones((1, quadratic.d), dtype=bool))
     bases = tuple(basis(size) for size in quadratic.sizes)
     return marginals_error(quadratic, Marginals(whole, np.ones(1), bases))
-
-
-def gaussian_measurements(strategy):
-    """The measurements of a Gaussian strategy without rows of its own, over merged cells."""
-    parts = []
-    for inside, weight in zip(
-        members_of(strategy.subsets, len(strategy.bases)), strategy.weights, strict=True
-    ):
-        matrices = [
-            basis.residual_rows() if member else np.ones((1, basis.size))
-            for basis, member in zip(strategy.bases, inside, strict=True)
-        ]
-        parts.append(weight * kronecker(matrices))
-    return np.vstack(parts)

@@ -9,25 +9,30 @@ from hypothesis import strategies as st
 
 from exact_measurements import measure_exactly
 from lrm.errors import UnsupportedQuery
-from lrm.planning.design.products.answers import Estimate, Lattice, term_variances, variances
-from lrm.planning.design.products.basis import Basis, identity_basis
+from lrm.planning.design.products.answers import (
+    Estimate,
+    term_variances,
+    variances,
+)
+from lrm.planning.design.products.axes import Axis, on_axes
+from lrm.planning.design.products.basis import MarginalBasis
 from lrm.planning.design.products.folding import unfold
-from lrm.planning.design.products.marginals import Marginals, Point, SetWeights, marginals_error
+from lrm.planning.design.products.information import FixedBases, SetWeights
 from lrm.planning.design.products.quadratic import Quadratic
-from lrm.planning.design.products.residuals import GaussianStrategy, GramBasis
-from lrm.planning.design.products.strategy import Axis, Group, on_axes
+from lrm.planning.design.products.residuals import ResidualBasis
+from lrm.planning.design.products.strategy import Group, Marginals, marginals_error
 from lrm.planning.design.products.subsets import SubsetIndex, contained, masks_of, members_of
 from lrm.planning.solvers.products.gaussian import (
+    Gram,
     residual_demands,
     residual_error,
-    residual_strategy,
+    reweighed_residuals,
 )
 from lrm.queries.maps.kron import kron
 from lrm.queries.maps.matrices import DenseMap
 from lrm.queries.maps.products.batch import sum_batch
 from lrm.queries.maps.products.values import merge_values
 from lrm.queries.maps.words import make_factor, word_factor
-from solvers.products.reference_errors import gaussian_measurements
 
 WORDS = ["total", "identity", "prefix", "all-ranges"]
 seeds = st.integers(0, 10_000)
@@ -59,9 +64,9 @@ def random_strategy(seed, sizes, *, folded=False):
     rng = np.random.default_rng(seed + 1)
     d = len(sizes)
     bases = tuple(
-        Basis(rng.random((2, n)))
+        MarginalBasis.beside(rng.random((2, n)))
         if rng.random() < 0.7 and not (folded and n == 2)
-        else identity_basis(n)
+        else MarginalBasis.identity(n)
         for n in sizes
     )
     inside = np.vstack([np.ones(d, bool), rng.random((3, d)) < 0.5])
@@ -95,14 +100,14 @@ def test_gradients_match_differences(seed):
     batch = random_batch(seed)
     strategy = random_strategy(seed, batch.sizes)
     quadratic, m = Quadratic(batch), len(strategy.weights)
-    if not Point.at(quadratic).v.sum() > 0:
+    if not FixedBases.at(quadratic).v.sum() > 0:
         return
     shapes = [basis.extra_rows.shape for basis in strategy.bases]
 
     def evaluate(x):
         parts = np.split(x[m:], np.cumsum([a * b for a, b in shapes])[:-1])
-        bases = [Basis(p.reshape(s)) for p, s in zip(parts, shapes, strict=True)]
-        problem = SetWeights(Point.at(quadratic, bases), strategy.sets)
+        bases = [MarginalBasis.beside(p.reshape(s)) for p, s in zip(parts, shapes, strict=True)]
+        problem = SetWeights(FixedBases.at(quadratic, bases), strategy.sets)
         value, by_logs, by_rows = problem.basis_gradients(np.exp(x[:m]))
         return value, np.concatenate([by_logs, *[g.ravel() for g in by_rows]])
 
@@ -123,17 +128,17 @@ def test_answers_and_variances_are_those_of_least_squares(folded, seed):
     axes = tuple(Axis((i,), (np.arange(n),)) for i, n in enumerate(batch.sizes))
     group = Group(np.arange(batch.terms), axes, strategy, 0.0)
     table = rng.integers(0, 9, batch.sizes).astype(float)
-    lattice, folds = Lattice.of(group), strategy.folds.tolist()
+    by_subset, folds = group.marginals.information(), strategy.folds.tolist()
     exact = measure_exactly(group, table)
     noisy, scaled = [], []
     for b, (y, weight, sign) in enumerate(zip(exact, strategy.weights, folds, strict=True)):
-        half = np.take(y, [0], lattice.mirrored(b)[0]) if sign else y
+        half = np.take(y, [0], by_subset.mirrored(b)[0]) if sign else y
         half = half + rng.standard_normal(half.shape) / weight
-        noisy.append(unfold(half, lattice.mirrored(b), sign) if sign else half)
+        noisy.append(unfold(half, by_subset.mirrored(b), sign) if sign else half)
         scaled.append(weight * half.ravel())
     scaled = np.concatenate(scaled)
     inverse = np.linalg.pinv(strategy.dense())
-    estimate = Estimate(lattice, noisy)
+    estimate = Estimate(by_subset, noisy)
     row = 0
     W = batch.dense()
     for term in range(batch.terms):
@@ -142,7 +147,7 @@ def test_answers_and_variances_are_those_of_least_squares(folded, seed):
         row += len(answers)
         np.testing.assert_allclose(answers, rows @ inverse @ scaled, rtol=1e-7, atol=1e-7)
         np.testing.assert_allclose(
-            term_variances(Lattice.of(group), batch.products(term)),
+            term_variances(group.marginals.information(), batch.products(term)),
             np.sum((rows @ inverse) ** 2, axis=1),
             rtol=1e-7,
             atol=1e-9,
@@ -153,7 +158,7 @@ def test_a_basis_of_little_but_two_rows_answers_them_exactly():
     """Where averages alone are asked for, single values hardly count, and Woodbury lost 1e-8."""
     n = 64
     rows = np.vstack([np.ones(n), np.arange(n)])
-    basis = Basis(1023.0 * rows / rows.sum(axis=0))
+    basis = MarginalBasis.beside(1023.0 * rows / rows.sum(axis=0))
     truth = np.random.default_rng(1).uniform(0, 1000, (n, 1))
     answers = rows @ basis.inverse_times(basis.transpose_times(basis.times(truth)))
     np.testing.assert_allclose(answers, rows @ truth, rtol=2e-9)
@@ -161,14 +166,14 @@ def test_a_basis_of_little_but_two_rows_answers_them_exactly():
 
 def test_what_no_measured_set_contains_is_refused():
     axes = tuple(Axis((i,), (np.arange(2),)) for i in range(2))
-    bases = (identity_basis(2), identity_basis(2))
+    bases = (MarginalBasis.identity(2), MarginalBasis.identity(2))
     one_way = Marginals(masks_of(np.eye(2, dtype=bool)), np.array([0.5, 0.5]), bases)
     group = Group(np.arange(1), axes, one_way, 0.0)
     both = [make_factor("identity", 2), make_factor("identity", 2)]
-    assert np.isfinite(variances(Lattice.of(group), {0: both[0]})).all()
+    assert np.isfinite(variances(group.marginals.information(), {0: both[0]})).all()
     with pytest.raises(UnsupportedQuery):
-        variances(Lattice.of(group), dict(enumerate(both)))
-    estimate = Estimate(Lattice.of(group), [np.zeros(2), np.zeros(2)])
+        variances(group.marginals.information(), dict(enumerate(both)))
+    estimate = Estimate(group.marginals.information(), [np.zeros(2), np.zeros(2)])
     with pytest.raises(UnsupportedQuery):
         estimate.product(dict(enumerate(both)))
 
@@ -209,18 +214,17 @@ def test_gaussian_error_is_that_of_the_dense_strategy(seed):
     for n in batch.sizes:
         columns = rng.standard_normal((n + 1, n))
         columns /= np.linalg.norm(columns, axis=0)
-        bases.append(GramBasis(n, columns) if rng.random() < 0.7 else GramBasis(n))
+        bases.append(Gram(columns).basis() if rng.random() < 0.7 else ResidualBasis(n))
     quadratic = Quadratic(batch)
     error = residual_error(quadratic, bases)
-    none = np.zeros(0)
-    unweighted = GaussianStrategy((), tuple(bases), quadratic.index.masks[:0], none, 0.0, 0.0)
+    unweighted = Marginals(quadratic.index.masks[:0], np.zeros(0), tuple(bases))
     v = residual_demands(quadratic, unweighted)
     v[v <= 1e-12 * v.max(initial=0)] = 0.0
     if not v.any():
         return
-    found = residual_strategy(quadratic, unweighted, v)
+    found = reweighed_residuals(quadratic, Group(np.arange(1), (), unweighted, 0.0), v)
     assert found.error == pytest.approx(error, rel=1e-6)
-    L = gaussian_measurements(found)
+    L = found.marginals.dense()
     np.testing.assert_allclose(np.sum(L**2, axis=0), 1.0)
     dense = float(np.sum((batch.dense() @ np.linalg.pinv(L, rcond=1e-10)) ** 2))
     assert error == pytest.approx(dense, rel=1e-6)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from exact_measurements import measure_exactly
-from lrm.planning.design.products.answers import Estimate, Lattice
-from lrm.planning.design.products.basis import Basis, identity_basis
+from lrm.planning.design.products.answers import Estimate
+from lrm.planning.design.products.axes import Axis, axes_of
+from lrm.planning.design.products.basis import MarginalBasis
 from lrm.planning.design.products.combine import Combination
-from lrm.planning.design.products.marginals import Marginals, marginals_error
 from lrm.planning.design.products.quadratic import Quadratic
-from lrm.planning.design.products.strategy import Axis, Group, ProductStrategy, axes_of
+from lrm.planning.design.products.strategy import Group, Marginals, ProductStrategy, marginals_error
 from lrm.planning.design.products.subsets import masks_of
 from lrm.queries.maps.products.batch import product_batch
 from lrm.queries.maps.products.values import merge_values
@@ -41,9 +41,9 @@ def group(whole, terms, sets, seed, shared, fused=False):
     axes = axes_of(reduced.labels)
     if fused:
         axes = (Axis((0, 1), tuple(reduced.labels[:2])), *axes[2:])
-    bases = [Basis(rng.random((2, axis.size))) for axis in axes]
+    bases = [MarginalBasis.beside(rng.random((2, axis.size))) for axis in axes]
     if shared:
-        bases[-1] = identity_basis(3)
+        bases[-1] = MarginalBasis.identity(3)
     inside = np.array(sets, dtype=bool)
     weights = rng.uniform(0.5, 1, len(inside))
     marginals = Marginals(masks_of(inside), weights / weights.sum(), tuple(bases))
@@ -102,7 +102,7 @@ def test_combined_answers_are_the_least_squares_estimate(shared):
             for y, w in zip(measure_exactly(one, merged), one.marginals.weights, strict=True):
                 noisy.append(y + rng.standard_normal(y.shape) / (w * one.weight))
                 scaled.append((noisy[-1] * w * one.weight).ravel())
-            estimates.append(Estimate(Lattice.of(one), noisy))
+            estimates.append(Estimate(one.marginals.information(), noisy))
         L = strategy.dense(whole.sizes)
         inverse = np.linalg.pinv(L, rcond=1e-11)
         x = inverse @ np.concatenate(scaled)

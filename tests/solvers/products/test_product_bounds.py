@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lrm.planning.design.products.quadratic import Quadratic
 from lrm.planning.solvers.gaussian import optimise_gaussian
-from lrm.planning.solvers.products.bounds import _together, product_bound
+from lrm.planning.solvers.products.bounds import bound_together, product_bound
 from lrm.planning.solvers.products.gaussian import optimise_gaussian_products
 from lrm.queries.maps.products.batch import cross_tabs, product_batch
 
@@ -34,7 +34,7 @@ def test_the_bound_is_below_that_of_all_cells(seed):
     batch = _random_batch(seed)
     dense = batch.dense()
     nuclear = np.linalg.svd(dense, compute_uv=False).sum()
-    assert _together(Quadratic(batch)) <= nuclear**2 / dense.shape[1] * (1 + 1e-9)
+    assert bound_together(Quadratic(batch)) <= nuclear**2 / dense.shape[1] * (1 + 1e-9)
 
 
 @settings(max_examples=40, deadline=None)

@@ -18,7 +18,7 @@ from lrm.planning.solvers.products.gaussian import (
 )
 from lrm.planning.solvers.products.group import EFFORTS, GroupSearch
 from lrm.planning.solvers.products.grouping import differing_terms, group_terms
-from lrm.planning.solvers.products.optimise import _Search, _TermSearch, optimise_products
+from lrm.planning.solvers.products.optimise import ProductSearch, TermSearch, optimise_products
 from lrm.queries.maps.products.batch import cross_tabs, product_batch
 from solvers.products.reference_errors import (
     classical_marginals_error,
@@ -102,7 +102,7 @@ def test_more_effort_is_never_worse_than_a_quick_search(monkeypatch, gain):
         other = replace(quick, error=(1.0 - gain) * quick.error, combined=False)
         self._found = [replace(found, strategy=other)]
 
-    monkeypatch.setattr(_Search, "further", further)
+    monkeypatch.setattr(ProductSearch, "further", further)
     found = optimise_products(batch, effort="normal")
     expected = (0.5 if gain == 0.5 else 1.0) * quick.error
     assert found.error <= quick.error
@@ -212,11 +212,11 @@ def test_terms_of_a_statement_may_be_kept_together():
 def test_each_group_has_its_share_of_the_time(monkeypatch):
     """The first groups took it all, and the others were left with noise on data."""
     batch, left = overlapping(np.random.default_rng(1)), []
-    run = _TermSearch.run
+    run = TermSearch.run
     monkeypatch.setattr(
-        _TermSearch, "run", lambda *given: left.append(given[-1].remaining_work()) or run(*given)
+        TermSearch, "run", lambda *given: left.append(given[-1].remaining_work()) or run(*given)
     )
-    search = _Search(batch, np.random.default_rng(0), 0, Clock())
+    search = ProductSearch(batch, np.random.default_rng(0), 0, Clock())
     search.clock = Clock().part(8.0)
     assert len(search._solve_each([frozenset([term]) for term in range(4)])) == 4
     assert left[0] == pytest.approx(2.0)

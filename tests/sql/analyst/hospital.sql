@@ -72,9 +72,9 @@ SELECT IFNULL(insurance, 'none') AS insurance, COUNT(*) AS n FROM stays GROUP BY
 SELECT * FROM (SELECT ward, sex FROM stays) PIVOT (COUNT(*) FOR sex IN ('F', 'M'));
 SELECT ward, MODE(diagnosis) AS most FROM stays GROUP BY ward;
 SELECT admitted, AVG(COUNT(*)) OVER (ORDER BY admitted ROWS BETWEEN 6 PRECEDING AND CURRENT ROW) AS ma7 FROM stays GROUP BY admitted;
--- refused: MAX() is not supported; a single row decides it, which noise must hide; ask for QUANTILE_DISC(x, 0.01) or 0.99
+-- refused: a single row decides it
 SELECT MAX(los) FROM stays;
--- refused: COUNT(DISTINCT …) is not supported; it is not a sum over rows; GROUP BY the column, and count the groups that are not near 0
+-- refused: is not supported; it is not a sum over rows
 SELECT ward, COUNT(DISTINCT diagnosis) FROM stays GROUP BY ward;
 -- duckdb: SELECT CAST(date_trunc('month', admitted) AS DATE) AS month, count(*) FILTER (WHERE emergency) AS urgent, count(*) AS n FROM stays GROUP BY 1 ORDER BY 1;
 -- dialect: postgres

@@ -76,9 +76,9 @@ SELECT COUNT(*) AS n FROM people WHERE sex = 'F' UNION ALL SELECT COUNT(*) FROM 
 SELECT sex, marital, COUNT(*) FROM people GROUP BY GROUPING SETS ((sex), (marital), ());
 SELECT sex AS gender, state AS home_state, COUNT(*) AS n FROM people GROUP BY gender, home_state;
 SELECT STDDEV_SAMP(age) FROM people;
--- refused: MIN() is not supported
+-- refused: a single row decides it
 SELECT MIN(age), MAX(age) FROM people;
--- refused: COUNT(DISTINCT …) is not supported
+-- refused: is not supported; it is not a sum over rows
 SELECT COUNT(DISTINCT state) FROM people;
 SELECT COUNT(*) FILTER (WHERE sex = 'F') - COUNT(*) FILTER (WHERE sex = 'M') AS more_women FROM people;
 SELECT smoker, COUNT(*) AS n FROM people WHERE age >= 18 GROUP BY smoker ORDER BY n DESC LIMIT 1;

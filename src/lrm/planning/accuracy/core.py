@@ -19,25 +19,18 @@ from lrm.privacy.budget import (
     MOST_RHO,
     ZCDP,
     ApproxDP,
-    Noise,
     Privacy,
     PureDP,
     parse_delta,
-    zcdp_of,
 )
 from lrm.privacy.laws import LatticeLaw, NoiseLaw
+from lrm.privacy.norms import norm_of
 from lrm.privacy.unit import PrivacyUnit
 from lrm.queries.maps.linear import Floats
 
-DIGITS = 6
-"""An amount found for a wanted error is rounded up to this number of digits."""
-
-MOST_HELD, HELD_CONFIDENCES = 1 << 22, 4
-"""Answers whose half-widths are kept (32 MB), for this many confidences at a time."""
-
 
 def privacy_of(
-    noise: Noise,
+    noise: str,
     epsilon: Amount | None = None,
     delta: Amount | None = None,
     rho: Amount | None = None,
@@ -47,7 +40,7 @@ def privacy_of(
     >>> privacy_of("laplace", 0.1)
     PureDP(epsilon=0.1)
     """
-    if noise != "gaussian":
+    if norm_of(noise).guarantee is PureDP:
         if delta is not None or rho is not None:
             raise BudgetError(
                 "a Laplace plan guarantees pure differential privacy: give epsilon alone, "
@@ -103,7 +96,7 @@ class Accuracy:
 
     @property
     def nominal(self) -> Accuracy:
-        """The same for noise on all integers, whose errors at any two ε have one ratio."""
+        """The accuracy with noise on all integers, whose errors at any two ε have one ratio."""
         plain = self.reconstruction
         if self.law.ratios is not None and isinstance(plain, WeighedReconstruction):
             plain = plain.plain
@@ -146,11 +139,12 @@ class Accuracy:
 
     def half_widths_of(self, start: int, stop: int, confidence: float = 0.95) -> Floats:
         """Half-widths of the answers ``start:stop``, which are kept for the next caller."""
-        if self.reconstruction.shape[0] > MOST_HELD:
+        # Answers whose half-widths are kept (32 MB).
+        if self.reconstruction.shape[0] > (1 << 22):
             return self._half_widths([(start, stop)], confidence)
         held = self._held_widths
         if confidence not in held:
-            if len(held) >= HELD_CONFIDENCES:
+            if len(held) >= 4:
                 held.clear()
             held[confidence] = np.full(self.reconstruction.shape[0], math.nan)
         widths = held[confidence][start:stop]
@@ -178,10 +172,8 @@ class Accuracy:
 
     def ideal_deviation(self, sensitivity: float) -> float:
         """Standard deviation of noise on real numbers, for a strategy of this sensitivity."""
-        moved = sensitivity * self.unit.factor
-        if isinstance(self.privacy, PureDP):
-            return math.sqrt(2.0) * moved / float(self.privacy.epsilon)
-        return moved / math.sqrt(2.0 * float(zcdp_of(self.privacy).rho))
+        norm = norm_of(self.law.noise)
+        return norm.ideal_deviation(self.privacy, self.unit, sensitivity)
 
     @property
     def lower_bound(self) -> float:
@@ -238,6 +230,7 @@ def round_up(amount: float) -> Fraction:
     >>> round_up(0.12345601)
     Fraction(123457, 1000000)
     """
-    step = Fraction(10) ** (math.floor(math.log10(amount)) + 1 - DIGITS)
+    # An amount found for a wanted error is rounded up to this number of digits.
+    step = Fraction(10) ** (math.floor(math.log10(amount)) + 1 - 6)
     rounded = math.ceil(Fraction(amount) * (1 - Fraction(1, 10**12)) / step) * step
     return min(max(rounded, LEAST_AMOUNT), MOST_AMOUNT)

@@ -29,7 +29,7 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -39,19 +39,14 @@ from lrm.planning.accuracy.noise_sums import (
     lattice_half_widths,
     widest_half_width,
 )
-from lrm.planning.design.reconstruction import MOST_WEIGHTS, Reconstruction
+from lrm.planning.design.reconstruction import Reconstruction
+from lrm.planning.limits import ARRAY, BLOCK
 from lrm.privacy.laws import COARSE, LatticeLaw, NoiseLaw
 from lrm.privacy.shaped import ShapedLaw
 from lrm.queries.maps.linear import Floats, Integers, RowWeights
 
 DOMINATED = 1.0 / COARSE
 """From this scale on the continuous law is known to be wider."""
-
-WAITING_ENTRIES = 1 << 22
-"""Weights that are collected before half-widths are searched for (32 MB)."""
-
-DIGITS = 11
-"""Digits to which sums over weights are compared."""
 
 
 def half_widths(
@@ -68,7 +63,7 @@ def half_widths(
     waiting: list[tuple[Floats, RowWeights]] = []
     entries = 0
     for start, stop in ranges:
-        if law.noise == "gaussian":  # norms alone will do
+        if law.is_gaussian:  # norms alone will do
             norms = np.sqrt(reconstruction.squared_norms(start, stop))
             width_blocks.append(norm_half_widths(norms, law, confidence))
             continue
@@ -83,7 +78,7 @@ def half_widths(
             width_blocks.append(np.empty(last - first))
             waiting.append((width_blocks[-1], weights))
             entries += weights.values.size
-            if entries > WAITING_ENTRIES:
+            if entries > BLOCK:
                 _solve(waiting, law, confidence)
                 waiting, entries = [], 0
     _solve(waiting, law, confidence)
@@ -94,7 +89,7 @@ def _joint_half_widths(
     reconstruction: Reconstruction, law: NoiseLaw, confidence: float, start: int, stop: int
 ) -> Iterator[Floats]:
     """Half-widths where the law of an answer depends on the places of its weights too."""
-    if not isinstance(law, ShapedLaw) and math.prod(reconstruction.shape) > MOST_WEIGHTS:
+    if not isinstance(law, ShapedLaw) and math.prod(reconstruction.shape) > ARRAY:
         norms = np.sqrt(reconstruction.unweighed.squared_norms(start, stop))
         yield norm_half_widths(norms, law, confidence)
         return
@@ -135,8 +130,10 @@ def _distinct_half_widths(
     widths, busy = np.zeros(len(lengths)), np.flatnonzero(lengths)
     if not len(busy):
         return widths
-    largest = np.maximum.reduceat(values, starts[busy])
-    relative = values / np.repeat(largest, lengths[busy])
+    # A weight that occurs 0 times is none: a class of an axis may have no other values.
+    largest = np.maximum.reduceat(np.where(counts > 0, values, 0.0), starts[busy])
+    scale = np.repeat(np.where(largest > 0, largest, 1.0), lengths[busy])
+    relative = np.where(counts > 0, values / scale, 0.0)
     sums = [
         np.add.reduceat(counts * part, starts[busy])
         for part in (relative**2, relative**4, np.cos(np.pi * relative))
@@ -163,7 +160,8 @@ def _distinct_half_widths(
 def _classes(sums: Floats) -> tuple[Integers, Integers]:
     """The first row of each class of equal sums, to some digits, and the class of each row."""
     size = np.abs(sums).max(axis=0, initial=0.0)
-    rounded = np.round(sums / np.where(size > 0, size, 1.0), DIGITS)
+    # Digits to which sums over weights are compared.
+    rounded = np.round(sums / np.where(size > 0, size, 1.0), 11)
     _, first, place = np.unique(rounded, axis=0, return_index=True, return_inverse=True)
     return first, place.reshape(-1)
 
@@ -175,7 +173,7 @@ def norm_half_widths(norms: Floats, law: NoiseLaw, confidence: float) -> Floats:
     """
     if not is_coarse(law):
         return _continuous(norms, law, confidence)
-    if law.noise == "gaussian":
+    if law.is_gaussian:
         return norms * (law.deviation / math.sqrt(1.0 - confidence))  # Chebyshev's inequality
     return norms * (law.scale * widest_half_width((1.0 + confidence) / 2.0))
 
@@ -214,10 +212,86 @@ def sum_half_widths(
     norms = np.sqrt(squares.sum(axis=1))
     if not is_coarse(law):
         return _continuous(norms, law, confidence, weights, counts)
-    if law.noise == "gaussian":
+    if law.is_gaussian:
         return norm_half_widths(norms, law, confidence)
     steps = np.array(law.steps, dtype=np.float64)
     return lattice_half_widths(weights, law.scale, steps, confidence, counts)
+
+
+SPLITS = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98)
+"""Parts of the probability of missing that the first of two independent noises may have."""
+
+WeighedLaw = tuple[Floats, Floats, NoiseLaw]
+"""Weights of integers (rows × columns), how often each occurs, and their law."""
+
+
+def independent_half_widths(parts: Sequence[WeighedLaw], confidence: float) -> Floats:
+    """Half-widths of sums of noises that are independent of each other and have several laws.
+
+    Of Gaussian noises, and of Laplace noises on all integers, those of the sum of their wider
+    continuous laws; of other Laplace noises, those of `lattice_half_widths`. Of others, each
+    noise is within a width of its own, all of them together with ``confidence`` (Boole's
+    inequality): the narrowest of some splits.
+
+    >>> one = np.ones((1, 1)), np.ones((1, 1)), NoiseLaw("gaussian", 2.0**30)
+    >>> float(round(independent_half_widths([one, one], 0.95)[0] / 2**30.5, 4))
+    1.96
+    """
+    laws = [law for _, _, law in parts]
+    kinds = {law.noise for law in laws}
+    plain = not any(isinstance(law, ShapedLaw) or is_coarse(law) for law in laws)
+    if plain and len(kinds) == 1 and kinds <= {"laplace", "gaussian"}:
+        return _sum_of_continuous(parts, confidence)
+    if kinds == {"laplace"}:
+        return _sum_on_lattices(parts, confidence)
+    miss = 1.0 - confidence
+    splits = [[1.0 / len(parts)] * len(parts)]
+    if len(parts) == 2:
+        splits = [[share, 1.0 - share] for share in SPLITS]
+    widths = [
+        np.sum(
+            [
+                sum_half_widths(weights, law, 1.0 - miss * share, counts)
+                for share, (weights, counts, law) in zip(split, parts, strict=True)
+            ],
+            axis=0,
+        )
+        for split in splits
+    ]
+    return np.asarray(np.min(widths, axis=0))
+
+
+def _sum_on_lattices(parts: Sequence[WeighedLaw], confidence: float) -> Floats:
+    """As `lattice_half_widths`: noise of scale s on multiples of g is r times that of s/r, g/r."""
+    scale = parts[0][2].scale
+    weights = [w * (law.scale / scale) for w, _, law in parts]
+    counts = [np.broadcast_to(often, w.shape) for w, often, _ in parts]
+    steps = [
+        np.broadcast_to(np.array(law.steps) * (scale / law.scale), w.shape[1])
+        for w, _, law in parts
+    ]
+    columns = np.hstack(weights), np.concatenate(steps)
+    return lattice_half_widths(columns[0], scale, columns[1], confidence, np.hstack(counts))
+
+
+def _sum_of_continuous(parts: Sequence[WeighedLaw], confidence: float) -> Floats:
+    """As `_continuous`, where integers of several scales are added up."""
+    kappa = math.sqrt((math.log(min(law.scale for _, _, law in parts)) + 1.0) / 6.0)
+    tail = (1.0 - confidence) * -math.expm1(-6.0 * kappa**2)
+    wider = min(1.0 - tail, math.nextafter(1.0, 0.0))
+    squares = [(np.square(w) * counts).sum(axis=1) for w, counts, _ in parts]
+    norms = np.sqrt(np.sum(squares, axis=0))
+    if parts[0][2].noise == "gaussian":
+        variances = [
+            square * (law.scale**2 + 0.25)
+            for square, (_, _, law) in zip(squares, parts, strict=True)
+        ]
+        deviations = np.sqrt(np.sum(variances, axis=0))
+        return np.asarray(gaussian_half_widths(deviations, wider) + kappa * norms)
+    rows = [w * (law.scale + 1.0 / law.scale) for w, _, law in parts]
+    counts = [np.broadcast_to(often, w.shape) for w, often, _ in parts]
+    sums = laplace_sum_half_widths(np.hstack(rows), wider, np.hstack(counts))
+    return np.asarray(sums + kappa * norms)
 
 
 def _continuous(
@@ -235,7 +309,7 @@ def _continuous(
     kappa = math.sqrt((math.log(scale) + 1.0) / 6.0)
     tail = (1.0 - confidence) * -math.expm1(-6.0 * kappa**2)
     wider = min(1.0 - tail, math.nextafter(1.0, 0.0))
-    if law.noise == "gaussian":
+    if law.is_gaussian:
         return gaussian_half_widths(math.hypot(scale, 0.5) * norms, wider) + kappa * norms
     if weights is None:
         sum_widths = norms * widest_half_width(wider)

@@ -30,9 +30,6 @@ FACTORS = 8
 # Rows × weights of one block (4 MB), and rows of one block (for the nodes kept for each row).
 BLOCK_ENTRIES = 2**19
 BLOCK_ROWS = 4096
-# Complex factors that are multiplied at a time: 256 KB stay in the cache.
-PIECE_ENTRIES = 2**14
-
 # The hyperbola, its width at the saddle point in standard deviations, and the first step.
 # Measured over 9 kinds of rows × 8 confidences: angles 0.45 and 0.52 need a 1.5 times finer
 # step for the same 1e-7, because a sum of many terms is nearly Gaussian and exp(s²) grows
@@ -43,24 +40,7 @@ WIDTH = 1.4
 
 STEP = 0.125
 
-# Halving the step squares the error of the trapezoid rule. Accepting a row when the coarser
-# rule (every second node) is within 1e-3 therefore asks for about 1e-6 of the finer one.
-COARSE_TOLERANCE = 1e-3
-
 REFINEMENTS = 6
-
-# Terms below this part of the largest one so far end the sum of a row.
-TRUNCATION = 1e-12
-
-# |s| grows like exp(u). No row needs more than u ≈ 30 (a single term, confidence 1e-9).
-LONGEST_ARC = 80.0
-
-# The crossing need not be the saddle point exactly: 13 bisections give it to 0.2 %.
-BISECTIONS = 13
-
-# The saddle point of one term at a tail of exp(−140) lies below 1/(1 + exp(−5)), and more
-# terms, or a larger tail, only move it towards 0.
-FURTHEST_LOGIT = 5.0
 
 
 @dataclass(frozen=True)
@@ -151,7 +131,8 @@ class LaplaceSums:
         squares = self.head if near else self.squares
         counts = self.head_counts if near else self.counts
         total: Complexes = np.zeros(z.shape, dtype=np.complex128)
-        height = FACTORS * max(1, PIECE_ENTRIES // (FACTORS * len(z)))
+        # Complex factors that are multiplied at a time: 256 KB stay in the cache.
+        height = FACTORS * max(1, (2**14) // (FACTORS * len(z)))
         for start in range(0, len(squares), height):
             part = squares[start : start + height]
             if counts is None:
@@ -213,14 +194,17 @@ def row_blocks(
     """Yield the rows of a matrix of weights in blocks, without those that are zero.
 
     A block holds at most 2^19 weights (or one row) and 4,096 rows, whatever the size of the
-    matrix. ``counts`` says how often each weight occurs.
+    matrix. ``counts`` says how often each weight occurs, if at all.
     """
     step = max(1, min(BLOCK_ROWS, BLOCK_ENTRIES // max(matrix.shape[1], 1)))
     for start in range(0, len(matrix), step):
         block = matrix[start : start + step]
+        some = None if counts is None else counts[start : start + step]
+        if some is not None:
+            block = np.where(some > 0, block, 0.0)  # the largest is the scale of a row
         nonzero_rows = np.flatnonzero(block.any(axis=1))
         if nonzero_rows.size:
-            often = None if counts is None else counts[start : start + step][nonzero_rows]
+            often = None if some is None else some[nonzero_rows]
             yield nonzero_rows + start, LaplaceSums.from_weights(block[nonzero_rows], often)
 
 
@@ -259,11 +243,13 @@ class Saddle:
 
 def saddle_of_tail(sums: LaplaceSums, log_tail: float) -> Saddle:
     """Return saddles of about the half-widths h ≥ 0 with ``log P(S > h) = log_tail``."""
-    furthest = np.full(len(sums.scale), FURTHEST_LOGIT)
-    return _bisect(sums, furthest, lambda at: (at.half_width < 0) | (at.log_tail() > log_tail))
+    # The saddle point of one term at a tail of exp(−140) lies below 1/(1 + exp(−5)), and more
+    # terms, or a larger tail, only move it towards 0.
+    furthest = np.full(len(sums.scale), 5.0)
+    return bisect(sums, furthest, lambda at: (at.half_width < 0) | (at.log_tail() > log_tail))
 
 
-def _bisect(
+def bisect(
     sums: LaplaceSums, furthest: Floats, is_left: Callable[[Saddle], NDArray[np.bool_]]
 ) -> Saddle:
     """Bisect for the crossing on the logit scale, which resolves both ends of (0, 1)."""
@@ -272,7 +258,8 @@ def _bisect(
     least = 1.0 / np.sqrt(1.0 + 2.0 * squares.sum(axis=0))
     low = np.log(least) - np.log1p(-least)
     high = np.maximum(furthest, low)
-    for _ in range(BISECTIONS):
+    # The crossing need not be the saddle point exactly: 13 bisections give it to 0.2 %.
+    for _ in range(13):
         middle = 0.5 * (low + high)
         left = is_left(Saddle.at(sums, _logistic(middle)))
         low, high = np.where(left, middle, low), np.where(left, high, middle)
@@ -309,7 +296,8 @@ class Contour:
         peak = np.zeros(len(width))
         nodes: list[Complexes] = []
         masses: list[Complexes] = []
-        while alive.any() and len(nodes) * step < LONGEST_ARC:
+        # |s| grows like exp(u). No row needs more than u ≈ 30 (a single term, confidence 1e-9).
+        while alive.any() and len(nodes) * step < 80.0:
             angle = ANGLE + 1j * step * len(nodes)
             # A row that has ended stays at c, where nothing can overflow, with mass 0.
             offset = np.where(alive, width * (np.sin(angle) - np.sin(ANGLE)), 0.0)
@@ -322,7 +310,8 @@ class Contour:
             else:
                 term = np.abs(mass) * np.minimum(np.abs(s), reach)
             peak = np.maximum(peak, term)
-            alive &= term > TRUNCATION * peak
+            # Terms below this part of the largest one so far end the sum of a row.
+            alive &= term > 1e-12 * peak
             nodes.append(s)
             # The other half of the contour mirrors this one, and both share the first node.
             masses.append(mass if masses else 0.5 * mass)
@@ -369,7 +358,9 @@ def integrate(
         half_width = solve(contour)
         value = contour.evaluate(half_width)[0]
         rough = contour.coarser().evaluate(half_width)[0]
-        if np.all(np.abs(np.expm1(rough - value)) <= COARSE_TOLERANCE):
+        # Halving the step squares the error of the trapezoid rule. Accepting a row when the coarser
+        # rule (every second node) is within 1e-3 therefore asks for about 1e-6 of the finer one.
+        if np.all(np.abs(np.expm1(rough - value)) <= 1e-3):
             return half_width, value
     raise ConvergenceError(
         f"expected the contour integral of a noise sum to settle within {REFINEMENTS} refinements, "

@@ -209,29 +209,14 @@ def _integral(h: float, s: float) -> float:
 WIDTH = 0.02
 """c in standard deviations of the sum: intervals at 95 % are up to 2 % too wide."""
 
-BETA, REACH = 13.0, 16.0
-"""Shape of the Kaiser density, and c·u beyond which its characteristic function is 0 to 1e-6."""
-
-SPREAD = 10.0
-"""L/2 in standard deviations of Laplace noise: beyond it lies 1.5e-6 of any sum."""
-
 SLACK = 2e-5
 """Bounds the error of the series, and is added to the confidence."""
-
-LEAST_TAIL = 1e-3
-"""Probability outside the interval from which on the series is exact enough."""
-
-MOST_ROWS = 2048
-"""Different rows whose law is computed: rows that differ by a factor are the same."""
 
 BLOCK, TERMS = 256, 4
 """Rows that are sorted at a time, and factors of ψ after which values near 0 are left out."""
 
 NEGLIGIBLE, ROUNDING = 1e-9, 1e-6
 """Terms and values of ψ that are left out, and what is added to whole steps for rounding errors."""
-
-DIGITS = 12
-"""Digits in which terms are compared."""
 
 
 def lattice_half_widths(
@@ -274,7 +259,8 @@ def lattice_half_widths(
     """
     tail = 1.0 - confidence
     widths = scale * laplace_sum_half_widths(weights, 1.0 - tail / 2.0, counts)
-    if tail < LEAST_TAIL:
+    # Probability outside the interval from which on the series is exact enough.
+    if tail < 1e-3:
         return np.asarray(widths)
     sizes = np.abs(weights) * scale
     largest = sizes.max(axis=1, initial=0.0)
@@ -284,11 +270,13 @@ def lattice_half_widths(
     rows = np.flatnonzero(widths > 0)
     for start in range(0, len(rows), BLOCK):
         part = rows[start : start + BLOCK]
-        relative = np.round(sizes[part] / largest[part, None], DIGITS)
+        # Digits in which terms are compared.
+        relative = np.round(sizes[part] / largest[part, None], 12)
         for row, terms in zip(part, _terms(relative, shares[part], often[part]), strict=True):
             key = terms.tobytes()
             if key not in known:
-                if len(known) == MOST_ROWS:
+                # Different rows whose law is computed: rows that differ by a factor are the same.
+                if len(known) == 2048:
                     continue
                 known[key] = _half_width(terms, confidence)
             widths[row] = min(widths[row], largest[row] * known[key])
@@ -316,9 +304,11 @@ def _half_width(terms: Floats, confidence: float) -> float:
     laplace = math.sqrt(2.0 * float((times * scales**2).sum()))
     # Nearly all of a sum of very coarse terms is 0: c must not be small compared with the steps.
     c: float = WIDTH * max(math.sqrt(variance), 0.25 * laplace)
-    period: float = 2.0 * SPREAD * laplace
+    # Twenty standard deviations of Laplace noise: beyond half of it lies 1.5e-6 of any sum.
+    period: float = 20.0 * laplace
     # A sine transform has the series at all h = m/M·L/2; between these the law is smooth.
-    count = next_fast_len(math.ceil(REACH / c * period / (2.0 * math.pi)) + 1, real=True)
+    # Beyond c·u = 16 the characteristic function of the Kaiser density is 0 to 1e-6.
+    count = next_fast_len(math.ceil(16.0 / c * period / (2.0 * math.pi)) + 1, real=True)
     k = np.arange(1.0, count)
     angles = (2.0 * math.pi / period) * k
     values = _kaiser(c * angles)
@@ -345,7 +335,8 @@ def _half_width(terms: Floats, confidence: float) -> float:
 
 def _kaiser(u: Floats) -> Floats:
     """The characteristic function of the density ∝ I₀(β·√(1 − v²)) on [−1, 1], at increasing u."""
-    root = np.maximum(np.sqrt(np.abs(BETA**2 - u**2)), 1e-9)
-    inner = int(np.searchsorted(u, BETA))
+    beta = 13.0  # its shape
+    root = np.maximum(np.sqrt(np.abs(beta**2 - u**2)), 1e-9)
+    inner = int(np.searchsorted(u, beta))
     values = np.concatenate([np.sinh(root[:inner]), np.sin(root[inner:])])
-    return np.asarray(values / root * (BETA / math.sinh(BETA)))
+    return np.asarray(values / root * (beta / math.sinh(beta)))

@@ -37,15 +37,6 @@ from lrm.planning.derived.possible import possible_ends
 from lrm.queries.maps.linear import Floats
 from lrm.queries.workload import Computed, Formula
 
-ROUNDS = 3
-"""Corrections of the half-width for its direction, each of which is some percent of the last."""
-
-STEPS = 60
-"""Steps of the search for the extremes of a formula over an ellipsoid."""
-
-MOST_CORNERED = 8
-"""Inputs of a formula whose 3^inputs corners of a box are looked at; with more, no end is known."""
-
 
 def computed_values(answer: Computed, start: int, stop: int, noisy: Noisy) -> Floats:
     """Values of the groups ``start:stop``."""
@@ -102,7 +93,7 @@ def _fieller(
     _core: Formula, inputs: Floats, noise: JointNoise, confidence: float
 ) -> tuple[Floats, Floats]:
     groups = inputs.shape[1]
-    unbounded = _may_be_zero(inputs[1], noise, confidence)
+    unbounded = may_be_zero(inputs[1], noise, confidence)
     # Lower and upper ends are looked for together, from the ratio itself on.
     top, bottom = np.tile(inputs, 2)
     sums = np.tile(noise.covariance, (2, 1, 1))
@@ -110,7 +101,9 @@ def _fieller(
     sign = np.repeat([-1.0, 1.0], groups)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = inputs[0] / inputs[1]
-        for _ in range(ROUNDS):
+        # Corrections of the half-width for its direction, each of which is some percent of the
+        # last.
+        for _ in range(3):
             direction = np.column_stack([np.ones_like(ratio), -ratio])
             direction[~np.isfinite(ratio)] = (0.0, 1.0)
             if len(ratio) == groups:
@@ -126,7 +119,7 @@ def _fieller(
     return ends[:groups], ends[groups:]
 
 
-def _may_be_zero(values: Floats, noise: JointNoise, confidence: float) -> NDArray[np.bool_]:
+def may_be_zero(values: Floats, noise: JointNoise, confidence: float) -> NDArray[np.bool_]:
     """Whether the interval of each group's second input holds 0."""
     deviations = np.sqrt(noise.covariance[:, 1, 1])
     may_be_zero: NDArray[np.bool_] = np.abs(values) <= noise.widest(deviations, confidence)
@@ -173,7 +166,8 @@ def _extreme(
     best, slope = sign * value, _finite(gradient)
     direction = slope.T
     place = np.zeros((inputs.shape[1], roots.shape[2]))
-    for _ in range(STEPS):
+    # Steps of the search for the extremes of a formula over an ellipsoid.
+    for _ in range(60):
         steepest = sign[:, None] * np.einsum("gkj,kg->gj", roots, slope)
         length = np.linalg.norm(steepest, axis=1)
         target = steepest * (radius / np.where(length > 0, length, 1.0))[:, None]
@@ -194,7 +188,8 @@ def _finite(gradient: Floats) -> Floats:
 
 def _boxed(core: Formula, inputs: Floats, halves: Floats) -> tuple[Floats, Floats]:
     """The range of a formula over boxes around the inputs."""
-    if len(inputs) > MOST_CORNERED:
+    # Inputs of a formula whose 3^inputs corners of a box are looked at; with more, no end is known.
+    if len(inputs) > 8:
         ends = np.full(inputs.shape[1], np.inf)
         return -ends, ends
     corners = [

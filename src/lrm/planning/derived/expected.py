@@ -19,6 +19,7 @@ from lrm.planning.accuracy import Accuracy
 from lrm.planning.derived.computed import places
 from lrm.planning.derived.noise import JointNoise, Noisy
 from lrm.planning.derived.quantiles import quantile_half_widths
+from lrm.planning.limits import BLOCK
 from lrm.queries.maps.linear import Floats, LinearMap
 from lrm.queries.workload import Computed, Derived, Formula, Quantile
 
@@ -27,9 +28,6 @@ MANY_ROWS = 1e9
 
 MOST_GROUPS = 256
 """Groups that are looked at: those of one answer have similar errors."""
-
-MOST_CELLS = 1 << 22
-"""Cells up to which the weights of an input are looked at."""
 
 
 @dataclass(frozen=True)
@@ -109,12 +107,12 @@ def _computed(  # noqa: PLR0913, PLR0917 - what the error follows from
             widths = noisy.half_widths(index, scales, each)
             half = max(half, float((size * widths).sum(axis=1).max()))
     if noise is not None and directions:
-        error, half = _largest(noise, directions, confidence)
+        error, half = largest_moves(noise, directions, confidence)
     # Where no point has a finite slope, rows alone do not tell the error.
     return (error, half) if half >= 0.0 else (math.inf, math.inf)
 
 
-def _largest(
+def largest_moves(
     noise: JointNoise, directions: Sequence[Floats], confidence: float
 ) -> tuple[float, float]:
     """The largest deviation and the largest half-width in any group and direction.
@@ -157,7 +155,7 @@ def _points(
 
 
 def _reach(queries: LinearMap, row: int) -> tuple[float, float]:
-    if queries.shape[1] > MOST_CELLS:
+    if queries.shape[1] > BLOCK:
         return -1.0, 1.0
     weights = queries.rows(row, row + 1)
     return float(weights.min()), float(weights.max())

@@ -12,24 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.planning.accuracy import Accuracy
-from lrm.planning.accuracy.intervals import norm_half_widths, sum_half_widths
+from lrm.planning.accuracy.intervals import (
+    independent_half_widths,
+    norm_half_widths,
+    sum_half_widths,
+)
+from lrm.planning.accuracy.levels import LevelsAccuracy
+from lrm.planning.limits import ARRAY
 from lrm.queries.maps.linear import Floats, LinearMap
 
 Indices = NDArray[np.int64]
 Rows = Callable[[int, int], Floats]
 """Answers of the linear queries ``start:stop``."""
-
-MOST_WEIGHTS = 1 << 25
-"""Weights of rows of the reconstruction that are held at a time (256 MB)."""
-
-ROUNDING = 1e-13
-"""Share of a row's largest weight below which a weight is a rounding error."""
-
-MOST_FACTORED = 512
-"""Inputs of a group up to which Gaussian noise is stated by a root of its covariance."""
-
-DIGITS = 12
-"""Digits to which weights are compared, relative to the largest of their row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +84,49 @@ class JointNoise:
 
 
 @dataclass(frozen=True, eq=False)
+class LevelsNoise(JointNoise):
+    """The noise of inputs of several levels, which is independent between levels.
+
+    Parameters
+    ----------
+    parts
+        The inputs of each level, and their joint noise.
+    """
+
+    parts: tuple[tuple[list[int], JointNoise], ...] = ()
+
+    @cached_property
+    def covariance(self) -> Floats:
+        inputs = sum(len(places) for places, _ in self.parts)
+        groups = len(self.parts[0][1].weights)
+        covariance = np.zeros((groups, inputs, inputs))
+        for places, noise in self.parts:
+            covariance[:, np.array(places)[:, None], places] = noise.covariance
+        return covariance
+
+    def half_widths(self, directions: Floats, confidence: float) -> Floats:
+        laws = [
+            (
+                np.einsum("gk,gkr->gr", directions[:, places], noise.weights),
+                noise.counts,
+                noise.accuracy.law,
+            )
+            for places, noise in self.parts
+        ]
+        return independent_half_widths(laws, confidence)
+
+    def widest(self, deviations: Floats, confidence: float) -> Floats:  # noqa: ARG002 - not known
+        return np.full(len(deviations), math.inf)
+
+    def _single(self, confidence: float) -> float:
+        return max(noise._single(confidence) for _, noise in self.parts)  # noqa: SLF001 - of its class
+
+    def of(self, groups: NDArray[Any]) -> LevelsNoise:
+        parts = tuple((places, noise.of(groups)) for places, noise in self.parts)
+        return LevelsNoise(self.weights, self.counts, self.accuracy, parts)
+
+
+@dataclass(frozen=True, eq=False)
 class Noisy:
     """Noisy answers of linear queries, and the law of their noise."""
 
@@ -113,17 +150,30 @@ class Noisy:
 
     def joint(self, index: Indices, scales: Floats) -> JointNoise | None:
         """Their joint noise; None where the rows of the reconstruction are too large to be held."""
-        way_back = self.accuracy.reconstruction
-        ranges = _ranges(index)
+        if isinstance(self.accuracy, LevelsAccuracy):
+            return self._of_levels(self.accuracy, index, scales)
+        reconstruction = self.accuracy.reconstruction
+        if self.accuracy.law.independent:
+            first, kind = reconstruction.alike(index)
+            if len(first) < len(index):
+                noise = self._written_out(index[first], scales)
+                return None if noise is None else noise.of(kind)
+        return self._written_out(index, scales)
+
+    def _written_out(self, index: Indices, scales: Floats) -> JointNoise | None:
+        """Their joint noise, by the rows of the reconstruction."""
+        reconstruction = self.accuracy.reconstruction
+        ranges = index_ranges(index)
         count = sum(stop - start for start, stop in ranges)
-        if count * way_back.shape[1] > MOST_WEIGHTS:
+        if count * reconstruction.shape[1] > ARRAY * 2:
             return None
-        rows = way_back.rows_of(ranges)
+        rows = reconstruction.rows_of(ranges)
         ends = np.cumsum([0, *(stop - start for start, stop in ranges)])
         number = np.searchsorted([start for start, _ in ranges], index, side="right") - 1
         place = index - np.array([start for start, _ in ranges])[number] + ends[number]
         law = self.accuracy.law
-        if law.noise == "gaussian" and place.shape[1] <= MOST_FACTORED:
+        # Inputs of a group up to which Gaussian noise is stated by a root of its covariance.
+        if law.is_gaussian and place.shape[1] <= 512:
             packed: tuple[Floats, Floats] | None = _factored(rows, place)
         else:
             packed = _packed(rows, place) if law.independent else _unpacked(rows, place)
@@ -133,8 +183,25 @@ class Noisy:
         weights *= scales[:, None] * self.accuracy.step
         return JointNoise(weights, counts, self.accuracy)
 
+    def _of_levels(
+        self, accuracy: LevelsAccuracy, index: Indices, scales: Floats
+    ) -> JointNoise | None:
+        """The joint noise of inputs that may be of several levels."""
+        owners, rows = accuracy.places.of(index)
+        parts = []
+        for level in np.unique(owners[0]).tolist():
+            places = np.flatnonzero(owners[0] == level).tolist()
+            noisy = Noisy(self.rows, accuracy.parts[level])
+            noise = noisy.joint(rows[:, places], scales[places])
+            if noise is None:
+                return None
+            parts.append((places, noise))
+        if len(parts) == 1:
+            return parts[0][1]
+        return LevelsNoise(np.zeros((len(index), 0, 0)), np.zeros(0), accuracy, tuple(parts))
 
-def _ranges(index: Indices) -> list[tuple[int, int]]:
+
+def index_ranges(index: Indices) -> list[tuple[int, int]]:
     """Ranges of queries, in order, that hold all inputs; each query is in one of them."""
     merged_ranges: list[tuple[int, int]] = []
     for start, last in sorted(
@@ -148,8 +215,8 @@ def _ranges(index: Indices) -> list[tuple[int, int]]:
 
 
 def _unpacked(rows: Floats, place: Indices) -> tuple[Floats, Floats] | None:
-    """The same with every measurement in its place, for noise with a joint law."""
-    if place.size * rows.shape[1] > MOST_WEIGHTS:
+    """Rows of weights with every measurement in its place, for noise with a joint law."""
+    if place.size * rows.shape[1] > ARRAY * 2:
         return None
     return rows[place], np.ones((len(place), rows.shape[1]))
 
@@ -171,7 +238,7 @@ def _packed(rows: Floats, place: Indices) -> tuple[Floats, Floats] | None:
     """
     distinct_columns = [_distinct_columns(rows[group_rows]) for group_rows in place]
     width = max(1, *(len(counts) for _, counts in distinct_columns))
-    if place.size * width > MOST_WEIGHTS:
+    if place.size * width > ARRAY * 2:
         return None
     weights = np.zeros((*place.shape, width))
     often = np.zeros((len(place), width))
@@ -189,9 +256,11 @@ def _distinct_columns(rows: Floats) -> tuple[Indices, Indices]:
     Columns are compared through two random sums of their entries, to twelve digits.
     """
     size = np.maximum(rows.max(axis=1, initial=0.0), -rows.min(axis=1, initial=0.0))
-    some = np.flatnonzero((np.abs(rows) > ROUNDING * size[:, None]).any(axis=0))
+    # Share of a row's largest weight below which a weight is a rounding error.
+    some = np.flatnonzero((np.abs(rows) > 1e-13 * size[:, None]).any(axis=0))
     signs = np.random.default_rng(0).uniform(1.0, 2.0, (2, len(rows)))
-    sums = np.round((signs / np.where(size > 0, size, 1.0)) @ rows, DIGITS)[:, some]
+    # Digits to which weights are compared, relative to the largest of their row.
+    sums = np.round((signs / np.where(size > 0, size, 1.0)) @ rows, 12)[:, some]
     # By the first sum alone: where two kinds share it, equal columns may be kept twice.
     order = np.argsort(sums[0], kind="stable")
     changes = np.any(np.diff(sums[:, order], prepend=math.nan) != 0, axis=0)
@@ -202,7 +271,7 @@ def _distinct_columns(rows: Floats) -> tuple[Indices, Indices]:
 def _taken(rows: Rows, index: Indices) -> Floats:
     """The values of the queries ``index``, read range by range: a quantile has 100,000 inputs."""
     taken_rows = np.empty(index.shape)
-    for start, stop in _ranges(index):
+    for start, stop in index_ranges(index):
         inside = (index >= start) & (index < stop)
         taken_rows[inside] = rows(start, stop)[index[inside] - start]
     return taken_rows

@@ -23,9 +23,6 @@ Ends = tuple[float, float]
 
 EVERYTHING: Ends = (-math.inf, math.inf)
 
-SLACK = 1e-9
-"""Relative rounding errors of weights."""
-
 
 def possible_ends(
     formula: Formula, queries: LinearMap, rows: Integers, scales: Floats
@@ -169,7 +166,8 @@ def _spread_ends(steps: tuple[Step, ...], kinds: Floats) -> tuple[Ends, int] | N
         return None
     second, first = (kinds[i, counted] / kinds[count, counted] for i in (squares, total))
     within = second - first**2  # of numbers that are divided between knots
-    if np.any(within < -SLACK * (1.0 + second)):
+    # Relative rounding errors of weights.
+    if np.any(within < -1e-9 * (1.0 + second)):
         return None
     width = float(first.max() - first.min())
     return (0.0, forms[form] * (width**2 / 4.0 + max(float(within.max()), 0.0))), len(form)

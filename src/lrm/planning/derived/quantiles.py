@@ -97,7 +97,7 @@ class _TotalNoise:
     def __init__(
         self, quantile: Quantile, start: int, stop: int, noisy: Noisy, confidence: float
     ) -> None:
-        self._accuracy, self._confidence = noisy.accuracy, confidence
+        self._confidence = confidence
         index, scales = _places(quantile, start, stop)
         noise = noisy.joint(index, scales)
         self._weights: Floats | None = None
@@ -106,18 +106,16 @@ class _TotalNoise:
             self.bounds = each + quantile.level * each[:, -1:]
             return
         self._weights = noise.weights - quantile.level * noise.weights[:, -1:]
-        self._counts = noise.counts
-        self.bounds = widest_half_widths(
-            self._weights, noisy.accuracy.law, confidence, self._counts
-        )
+        self._counts, self._law = noise.counts, noise.accuracy.law  # of the level that has the rows
+        self.bounds = widest_half_widths(self._weights, self._law, confidence, self._counts)
 
     def half_widths(self, needed: NDArray[np.bool_]) -> Floats:
         """The half-widths, from the law of the noise where they are needed."""
         widths = self.bounds.copy()
         if self._weights is not None and needed.any():
             counts = self._counts[np.nonzero(needed)[0]]
-            law = self._accuracy.law
-            widths[needed] = sum_half_widths(self._weights[needed], law, self._confidence, counts)
+            weights = self._weights[needed]
+            widths[needed] = sum_half_widths(weights, self._law, self._confidence, counts)
         return widths
 
 
@@ -128,7 +126,7 @@ def _read(quantile: Quantile, totals: Floats) -> Floats:
     highs[:-1][overlap] = lows[1:][overlap] = ((lows[1:] + highs[:-1]) / 2)[overlap]
     group_values = np.empty(len(totals))
     for group, group_totals in enumerate(totals):
-        rising = _monotone(group_totals)
+        rising = monotone(group_totals)
         if rising[-1] <= 0:  # no rows, as far as can be seen
             group_values[group] = math.nan
             continue
@@ -161,7 +159,7 @@ def _at_rank(
     return low + share * (high - low)
 
 
-def _monotone(totals: Floats) -> Floats:
+def monotone(totals: Floats) -> Floats:
     """The nearest running totals that start at 0 or above and never fall."""
     from scipy.optimize import isotonic_regression  # noqa: PLC0415 - 0.3 s, for quantiles alone
 

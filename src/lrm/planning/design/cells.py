@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.errors import ConvergenceError, WorkloadError
+from lrm.planning.limits import MEMORY
 from lrm.queries.maps.linear import Floats, Integers, LinearMap
 
 LARGEST_FACTOR = 1 << 13
@@ -26,20 +27,6 @@ LARGEST_FACTOR = 1 << 13
 A factor f costs log2(f) bits of the integers that carry the counts; 13 bits are affordable, and
 sums of ages, minutes or amounts in thousands stay below it.
 """
-
-FRACTIONS, LARGEST_SIZE = 1024.0, 2.0**53
-"""Ratios are found of weights that are whole in units of 1/1,024 and exact in float64 in these; of
-other weights, only where the least of a class divides them all."""
-
-SAME = 1e-12
-"""Largest relative difference of two weights that are the same but for rounding."""
-
-GRAM_ENTRIES = 1 << 27
-"""Largest n×n array of all ranges (1 GiB)."""
-
-RANK_MARGIN = 1e-6
-"""Smallest ratio of singular values that are known in closed form for which a Gram matrix has a
-Cholesky factor, with digits to spare."""
 
 SECONDS_PER_STEP = 0.9e-9
 """Seconds per step of a singular value decomposition with vectors, on one core."""
@@ -185,7 +172,8 @@ def over_merged(queries: LinearMap, cells: CellMap) -> LinearMap | None:
     shares = np.where(largest, 1.0 / np.where(largest, cells.factor[lead], 1), 0.0)
     if np.any(shares != 1.0):
         merged = merged.scale_columns(shares)
-    alike = queries.is_expansion_of(merged, cells.index, cells.factor, SAME)
+    # Largest relative difference of two weights that are the same but for rounding.
+    alike = queries.is_expansion_of(merged, cells.index, cells.factor, 1e-12)
     return merged if alike else None
 
 
@@ -223,8 +211,10 @@ def _whole_ratios(sizes: Floats, begins: Integers) -> Integers:
     [3, 2, 3, 1, 0, 0]
     """
     lengths = np.diff(begins, append=len(sizes))
-    sizes = sizes * FRACTIONS
-    is_integer = (sizes == np.rint(sizes)) & (sizes < LARGEST_SIZE)
+    # Ratios are found of weights that are whole in units of 1/1,024 and exact in float64 in these;
+    # of other weights, only where the least of a class divides them all.
+    sizes = sizes * 1024.0
+    is_integer = (sizes == np.rint(sizes)) & (sizes < 2.0**53)
     unit = np.gcd.reduceat(np.where(is_integer, sizes, 1.0).astype(np.int64), begins).astype(
         np.float64
     )
@@ -245,7 +235,7 @@ def reduce_rows(queries: LinearMap) -> Floats:
     """
     if queries.is_known_by_gram:
         cells = queries.shape[1]
-        if cells**2 > GRAM_ENTRIES:
+        if cells**2 > MEMORY:
             raise ConvergenceError(
                 f"{queries.kind} over {cells:,} cells is too large for a strategy of this form; "
                 "choose a tree"
@@ -266,7 +256,9 @@ def reduce_rows(queries: LinearMap) -> Floats:
 def _has_full_rank(queries: LinearMap) -> bool:
     """Whether known singular values show that the rank is the smaller side, with room."""
     values = queries.known_singular_values()
-    return values is not None and bool(values[-1] > RANK_MARGIN * values[0])
+    # Smallest ratio of singular values that are known in closed form for which a Gram matrix has a
+    # Cholesky factor, with digits to spare.
+    return values is not None and bool(values[-1] > 1e-6 * values[0])
 
 
 def reduction_seconds(queries: LinearMap) -> float:

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
-from lrm.planning.design.integers import CARRIER_BITS, IntegerBasis, ProductBasis
+from lrm.planning.design.integers import CARRIER_BITS, Basis
+from lrm.planning.design.products.axes import Axis
+from lrm.planning.design.products.basis import ProductBasis
 from lrm.planning.design.products.folding import FOLDS, fold, fold_rows, unfold
 from lrm.planning.design.products.parts import LEAST_SINGULAR
-from lrm.planning.design.products.strategy import Axis
 from lrm.privacy.laws import MOST_STEPS
 from lrm.queries.maps.kron import along, kronecker
 from lrm.queries.maps.linear import Floats, Integers
@@ -55,7 +56,7 @@ class MeasuredGroup:
 
     terms: Integers
     axes: tuple[Axis, ...]
-    bases: tuple[IntegerBasis, ...]
+    bases: tuple[Basis, ...]
     sets: tuple[tuple[int, ...], ...]
     factors: tuple[int, ...]
     folds: tuple[int, ...]
@@ -64,6 +65,8 @@ class MeasuredGroup:
     def __post_init__(self) -> None:
         if [axis.size for axis in self.axes] != [basis.size for basis in self.bases]:
             raise WorkloadError("each axis needs a basis over its own values")
+        if not all(basis.is_whole for basis in self.bases):
+            raise WorkloadError("bases that are measured have whole entries; round them first")
         measured = set(zip(self.sets, self.folds, strict=False))
         if not len(self.sets) == len(self.factors) == len(self.folds) == len(measured):
             raise WorkloadError("each set of axes must occur once per fold, with one factor")

@@ -1,4 +1,4 @@
-"""Integer bases: matrices that are measured exactly, and the one over a list of cells."""
+"""Bases: matrices that are measured exactly along an axis, and the one over a list of cells."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,16 +16,13 @@ from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
 from lrm.planning.design.cells import CellMap
-from lrm.planning.design.products.basis import AnyBasis
-from lrm.privacy.bodies.base import Body
-from lrm.queries.maps.linear import Floats, Integers, LinearMap
+from lrm.planning.limits import ARRAY
+from lrm.privacy.norms import Norm
+from lrm.queries.maps.linear import Integers, LinearMap
 from lrm.queries.maps.whole import WholeSums, whole_numbers
 
 CARRIER_BITS = 62
 """Every true measurement must stay below 2^62: half of what a signed 64-bit integer holds."""
-
-MOST_ENTRIES = 1 << 24
-"""Entries of a strategy whose common divisors are computed; of larger ones, 1 divides all."""
 
 
 def row_divisors(rows: sp.csr_array) -> Integers:
@@ -39,15 +37,22 @@ def row_divisors(rows: sp.csr_array) -> Integers:
     return np.maximum(divisors, 1)
 
 
-class IntegerBasis(ABC):
-    """An integer matrix over the values of one axis, and what follows from it."""
+class Basis(ABC):
+    """A matrix over the values of one axis: in whole numbers, what is measured along it."""
 
     size: int
     """Number of values."""
+    residual: ClassVar[bool] = False
+    """Whether it sends a vector to 0, so that its measurements inform about themselves alone."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its entries are whole numbers."""
+        return True
 
     @property
     def scale(self) -> float:
-        """What the integers are divided by to have the real basis."""
+        """What the entries are divided by to have columns of norm 1."""
         return 1.0
 
     @property
@@ -78,24 +83,8 @@ class IntegerBasis(ABC):
         return np.ones(1, dtype=np.int64)
 
 
-class ProductBasis(IntegerBasis):
-    """An integer matrix over the values of one attribute, or of several fused into one."""
-
-    @abstractmethod
-    def real(self) -> AnyBasis:
-        """The basis in real numbers, for answers and variances."""
-
-    @abstractmethod
-    def contents(self) -> dict[str, Integers]:
-        """The arrays that define it."""
-
-    def dense(self) -> Floats:
-        """The matrix as an array; float64 holds its entries exactly."""
-        return self.apply(np.eye(self.size, dtype=np.int64)).astype(np.float64)
-
-
 @dataclass(frozen=True, eq=False)
-class CellBasis(IntegerBasis):
+class CellBasis(Basis):
     """The matrix of a strategy over a list of cells, some of which are merged.
 
     The values of its axis are classes of cells that count alike (``labels``); of each class,
@@ -163,7 +152,7 @@ class CellBasis(IntegerBasis):
 
     def row_divisors(self) -> Integers:
         """Those of the matrix; factors of merged cells could only make them larger."""
-        if self.matrix.entry_count > MOST_ENTRIES:
+        if self.matrix.entry_count > ARRAY:
             return np.ones(1, dtype=np.int64)
         return row_divisors(self.matrix.sparse())
 
@@ -195,12 +184,9 @@ class CellBasis(IntegerBasis):
         index, factor = self.cell_map.index[firsts], self.cell_map.factor[firsts]
         return self.matrix.dense().astype(np.int64)[:, index] * factor
 
-    def digest(self, bits: int, body: Body | None, *, replaced: bool = False) -> str:
+    def digest(self, bits: int, norm: Norm) -> str:
         """SHA-256 of the integers, their scale and body, and of how cells are merged for them."""
-        parts: tuple[object, ...]
-        parts = (self.matrix.digest, bits, self.row_rank, self.cell_map.merged_size)
-        if body is not None:
-            parts = (*parts, body.digest, *(["replaced"] if replaced else []))
+        parts = (self.matrix.digest, bits, self.row_rank, self.cell_map.merged_size, *norm.digests)
         seal = hashlib.sha256(json.dumps(parts).encode())
         for array in (self.cell_map.index, self.cell_map.factor):
             seal.update(hashlib.sha256(array.tobytes()).digest())

@@ -15,19 +15,11 @@ import scipy.linalg as la
 
 from lrm.errors import ConvergenceError
 from lrm.planning.design.plus_rows import PlusRowsInverse, blocks_plus_rows, diagonal_plus_rows
+from lrm.planning.limits import MEMORY
 from lrm.queries.maps.linear import Floats, LeftInverse, LinearMap
 
 DENSE_CELLS = 4096
 """Largest n for which an n×n array may be factored."""
-
-DENSE_ENTRIES = 1 << 27
-"""Largest r·n of a strategy that is inverted as an array (1 GiB)."""
-
-WELL_CONDITIONED = 1e-10
-"""Smallest reciprocal condition of LᵀL for which normal equations are trusted.
-
-With one step of refinement the residual is then about 1e-6² of W or less.
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,10 +62,10 @@ def _fitting(strategy: LinearMap, rounding: float, rank: int | None) -> LeftInve
     known = strategy.known_inverse() or _plus_rows(strategy)
     if known is not None:
         return known
-    if (n > DENSE_CELLS and r > DENSE_CELLS) or r * n > DENSE_ENTRIES:
+    if (n > DENSE_CELLS and r > DENSE_CELLS) or r * n > MEMORY:
         raise ConvergenceError(
             f"a general strategy of {r:,} measurements over {n:,} cells is too large to invert; "
-            f"at most {DENSE_CELLS:,} of either and {DENSE_ENTRIES:,} entries are supported"
+            f"at most {DENSE_CELLS:,} of either and {MEMORY:,} entries are supported"
         )
     matrix = strategy.dense()
     if r >= n:
@@ -98,7 +90,9 @@ def _cholesky(gram: Floats) -> tuple[Floats, bool] | None:
     except la.LinAlgError:
         return None
     condition, _ = la.lapack.dpocon(factor[0], float(np.abs(gram).sum(axis=0).max()), uplo="L")
-    return factor if condition > WELL_CONDITIONED else None
+    # Smallest reciprocal condition of LᵀL for which normal equations are trusted.
+    # With one step of refinement the residual is then about 1e-6² of W or less.
+    return factor if condition > 1e-10 else None
 
 
 def _plus_rows(strategy: LinearMap) -> PlusRowsInverse | None:
@@ -110,5 +104,5 @@ def _plus_rows(strategy: LinearMap) -> PlusRowsInverse | None:
     if owner is None:
         return None
     matrix = strategy.sparse()
-    inverse = diagonal_plus_rows(matrix, owner) if matrix.nnz <= DENSE_ENTRIES else None
+    inverse = diagonal_plus_rows(matrix, owner) if matrix.nnz <= MEMORY else None
     return blocks_plus_rows(matrix) if inverse is None and len(owner) > DENSE_CELLS else inverse

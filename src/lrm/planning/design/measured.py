@@ -14,7 +14,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -26,23 +26,30 @@ from lrm.planning.design.cells import CellMap, over_merged
 from lrm.planning.design.groups import MeasuredGroup
 from lrm.planning.design.integers import CARRIER_BITS, CellBasis
 from lrm.planning.design.inverses import left_inverse
-from lrm.planning.design.products.answers import Lattice
-from lrm.planning.design.products.integers import MarginalBasis
+from lrm.planning.design.products.axes import Axis, over_cells
+from lrm.planning.design.products.basis import MarginalBasis
+from lrm.planning.design.products.information import Information
 from lrm.planning.design.products.reconstruction import ProductReconstruction
-from lrm.planning.design.products.strategy import Axis, over_cells
-from lrm.planning.design.reconstruction import FlatReconstruction, Reconstruction
+from lrm.planning.design.reconstruction import (
+    FlatReconstruction,
+    Reconstruction,
+    WeighedReconstruction,
+)
+from lrm.planning.design.row_limits import squared_moved
 from lrm.planning.design.shaped import (
-    MOST_DENSE,
     product_rows,
     shaped_reconstruction,
     table_places,
     table_rows,
 )
+from lrm.planning.limits import ARRAY, MEMORY
 from lrm.privacy.bodies.base import Body
 from lrm.privacy.bodies.shared import SharedTables
 from lrm.privacy.bodies.sums import Groups
 from lrm.privacy.bodies.tables import Tables
 from lrm.privacy.laws import MOST_STEPS
+from lrm.privacy.norms import L1, BodyNorm, Norm
+from lrm.privacy.unit import PrivacyUnit
 from lrm.queries.maps.linear import Floats, Integers, LeftInverse, LinearMap
 from lrm.queries.maps.matrices import DenseMap
 from lrm.queries.maps.products.combine import weigh_terms
@@ -51,11 +58,6 @@ from lrm.queries.maps.products.tabulation import Tabulation, tabulate
 
 MOST_MEASUREMENTS = 1 << 30
 """Measurements of a strategy, and counts that it is made of; a release admits fewer."""
-
-
-MOST_SHAPED_CELLS, MOST_SHAPED_ENTRIES = 1 << 20, 1 << 27
-"""Merged cells of a strategy with a body, whose columns are checked one by one; and these times the
-measurements, as an array of 1 GiB."""
 
 
 def plain_tables(tables: Sequence[tuple[int, ...]]) -> list[int | list[int]]:
@@ -78,36 +80,27 @@ class Measured:
         What is measured.
     bits
         The binary exponent of the scale: a measured integer counts for 2^−bits.
-    residual
-        Whether sets hold residuals, which inform about themselves alone, or marginals.
+    norm
+        The norm in which records move the measurements, which decides the noise. A body must hold
+        all that one record moves.
     combined
         Whether two groups are answered from both, by generalised least squares.
-    body
-        The body of shaped noise, which must hold all that one record moves; None for noise
-        that is independent on each integer.
-    replaced
-        Whether the body need only hold half of what replacing a record by another moves: units
-        are replaced, and count for two records.
     """
 
     sizes: tuple[int, ...]
     groups: tuple[MeasuredGroup, ...]
     bits: int
-    residual: bool = False
+    norm: Norm = field(default_factory=L1)
     combined: bool = False
-    body: Body | None = None
-    replaced: bool = False
 
     @classmethod
-    def of_cells(  # noqa: PLR0913 - what is measured, and with what noise
+    def of_cells(
         cls,
         matrix: LinearMap,
         cell_map: CellMap,
         bits: int,
         row_rank: int | None = None,
-        body: Body | None = None,
-        *,
-        replaced: bool = False,
+        norm: Norm | None = None,
     ) -> Measured:
         """A strategy over a list of cells.
 
@@ -119,13 +112,13 @@ class Measured:
             How counts are merged before they are measured.
         row_rank
             The rank of the matrix, where it is known and below its number of columns.
-        bits, body, replaced
+        bits, norm
             As above.
         """
         basis = CellBasis(matrix, cell_map, row_rank)
         axis = Axis((0,), (basis.labels,))
         group = MeasuredGroup(np.zeros(0, dtype=np.int64), (axis,), (basis,), ((0,),), (1,), (0,))
-        return cls((cell_map.size,), (group,), bits, body=body, replaced=replaced)
+        return cls((cell_map.size,), (group,), bits, norm or L1())
 
     @classmethod
     def of_tables(
@@ -152,7 +145,7 @@ class Measured:
         bases = tuple(MarginalBasis.identity(axis.size) for axis in axes)
         factors, none = (1 << bits,) * len(tables), np.zeros(0, dtype=np.int64)
         group = MeasuredGroup(none, axes, bases, tuple(tables), factors, (0,) * len(tables))
-        return cls(tuple(map(len, labels)), (group,), bits, body=body)
+        return cls(tuple(map(len, labels)), (group,), bits, BodyNorm(body))
 
     def __post_init__(self) -> None:
         if not self.groups or not 0 <= self.bits <= CARRIER_BITS:
@@ -174,8 +167,8 @@ class Measured:
             raise WorkloadError("the strategy measures nothing: all its weights are 0")
         if self.max_records < 1:
             raise WorkloadError("one record alone could move a measurement beyond 62 bits")
-        if self.body is not None or self.replaced:
-            self._check_body(self.body)
+        if isinstance(self.norm, BodyNorm):
+            self._check_body(self.norm)
 
     def _check_combined(self) -> None:
         if len(self.groups) != 2 or self.residual:
@@ -183,32 +176,53 @@ class Measured:
         if not all(axis.is_plain for group in self.groups for axis in group.axes):
             raise WorkloadError("groups with classes or corners cannot be combined")
 
-    def _check_body(self, body: Body | None) -> None:
+    def _check_body(self, norm: BodyNorm) -> None:
         """Refuse a body that does not hold what a record of every cell moves: exact."""
-        if body is None:
-            raise WorkloadError("noise for replaced records needs a body")
+        body = norm.shape
         if body.size != self.measurement_count:
             raise WorkloadError("the body of the noise must have one coordinate per measurement")
         if self.cells is not None:
-            columns = max(self.cells.matrix.shape[1], self.cells.size if self.replaced else 1)
-            if columns > min(MOST_SHAPED_CELLS, MOST_SHAPED_ENTRIES // body.size):
+            columns = max(self.cells.matrix.shape[1], self.cells.size if norm.replaced else 1)
+            # Columns are checked one by one, in an array of 1 GiB.
+            if columns > min(1 << 20, MEMORY // body.size):
                 raise WorkloadError("the strategy has too many merged cells for noise with a body")
-        if self.replaced:
+        if norm.replaced:
             if self.cells is None or not body.holds_differences(self.cells.moves()):
                 raise WorkloadError("replacing a record moves the measurements beyond the body")
+        elif self.is_mixed:
+            self._check_mixed(body)
         elif self.cells is None:
-            self._check_tables(body)
+            (group,) = self.groups
+            self._check_tables(group, body.bodies if isinstance(body, Groups) else (body,))
         elif not body.holds(self.cells.columns()):
             raise WorkloadError("a record moves the measurements beyond the body of the noise")
 
-    def _check_tables(self, body: Body) -> None:
-        """Refuse a body that is not that of the tables: a record moves each by 2^bits or 0."""
-        (group, *further), unit = self.groups, 1 << self.bits
-        plain = not (further or self.residual or any(group.folds) or set(group.factors) != {unit})
+    def _check_mixed(self, body: Body) -> None:
+        """Refuse a body that is not of an L1 norm for all groups but the last, and its tables.
+
+        A record moves the first part by at most the sum of what it moves each group by in L1.
+        Shares sum to at most 1, so that the whole is at most 1 if each part is.
+        """
+        *plain, last = self.groups
+        if not isinstance(body, Groups) or self.residual or self.combined:
+            raise WorkloadError("groups with noise of their own need a body for each")
+        first, *others = body.bodies
+        heights = sum(sum(group.heights) for group in plain)
+        if not isinstance(first, Tables) or (first.sizes, first.closed) != ((heights,), (False,)):
+            raise WorkloadError("the first body must be that of independent noise")
+        if first.unit < sum(sum(group.norms(1)) for group in plain):
+            raise WorkloadError("a record moves the measurements beyond the body of the noise")
+        self._check_tables(last, others)
+
+    def _check_tables(self, group: MeasuredGroup, bodies: Sequence[Body]) -> None:
+        """Refuse bodies that are not of the tables: a record moves each by 2^bits or 0."""
+        unit = 1 << self.bits
+        plain = not (self.residual or any(group.folds) or set(group.factors) != {unit})
+        plain = plain and all(axis.is_plain for axis in group.axes)
         if not plain or any(basis.column_norm(1) != 1 for basis in group.bases):
-            raise WorkloadError("noise with a body needs one group of plain tables, or cells")
+            raise WorkloadError("noise with a body needs plain tables, or cells")
         left = list(zip(group.sets, group.heights, strict=True))
-        for part in body.bodies if isinstance(body, Groups) else (body,):
+        for part in bodies:
             if not isinstance(part, Tables | SharedTables) or part.unit != unit:
                 raise WorkloadError("a record moves the measurements beyond the body of the noise")
             count = len(part.sizes if isinstance(part, Tables) else part.tables)
@@ -231,15 +245,25 @@ class Measured:
         return basis if isinstance(basis, CellBasis) else None
 
     @property
+    def is_mixed(self) -> bool:
+        """Whether several groups have noise of their own: the last is of tables with a body."""
+        return self.body is not None and len(self.groups) > 1
+
+    @property
     def tables(self) -> tuple[tuple[Integers, ...], tuple[tuple[int, ...], ...]]:
         """The labels and the tables that `of_tables` was given."""
         (group,) = self.groups
         return tuple(axis.labels[0] for axis in group.axes), group.sets
 
+    @cached_property
+    def residual(self) -> bool:
+        """Whether sets hold residuals, which inform about themselves alone, or marginals."""
+        return any(basis.residual for group in self.groups for basis in group.bases)
+
     @property
-    def noise(self) -> str:
-        """The noise that the strategy was rounded for."""
-        return "gaussian" if self.residual else "laplace"
+    def body(self) -> Body | None:
+        """The body of shaped noise; None for noise that is independent on each integer."""
+        return self.norm.body
 
     @cached_property
     def tabulations(self) -> tuple[Tabulation, ...]:
@@ -256,11 +280,38 @@ class Measured:
         """Number of measurements."""
         return sum(sum(group.heights) for group in self.groups)
 
-    def sensitivity_for(self, noise: str) -> float:
-        """Sensitivity in the norm that ``noise`` asks for, on the integers."""
-        if noise == "gaussian":
-            return math.sqrt(self.squared_l2_sensitivity)
-        return float(self.sensitivity)
+    @property
+    def real_sensitivity(self) -> float:
+        """Sensitivity in the norm, in units where a record counts about 1."""
+        return self.norm.sensitivity(self) / 2.0**self.bits
+
+    def moved(self, unit: PrivacyUnit, bits: int) -> int:
+        """The most that one unit moves the measurements by, in L1 or in the norm of the body.
+
+        Counts are in units of ``2^−bits`` of a record.
+        """
+        return self.sensitivity * (unit.factor << bits)
+
+    def squared_l2_moved(self, unit: PrivacyUnit, bits: int) -> int:
+        """The most that one unit moves the measurements by, in squared L2."""
+        return self._squared_l2_of(unit) << 2 * bits
+
+    def _squared_l2_of(self, unit: PrivacyUnit) -> int:
+        """The same of whole records: by limits of rows by group, or by their number alone."""
+        of_rows = self.squared_l2_sensitivity * unit.factor**2
+        by = unit.by
+        if by is None or self.body is not None:
+            return of_rows
+        key = (unit, by.size, by.axis, by.stride)
+        if key not in self._by_group:
+            self._by_group[key] = squared_moved(self.groups, self.sizes, unit)
+        by_group = self._by_group[key]
+        return of_rows if by_group is None else min(of_rows, by_group)
+
+    @cached_property
+    def _by_group(self) -> dict[object, int | None]:
+        """What limits by group say of units."""
+        return {}
 
     @cached_property
     def sensitivity(self) -> int:
@@ -284,8 +335,6 @@ class Measured:
         Values are sums of counts times weights, so what divides the weights divides them. 1 divides
         all, and stands for those of many measurements with different divisors.
         """
-        if self.residual:  # Gaussian noise is on all integers
-            return np.ones(1, dtype=np.int64)
         sets = [entry for group in self.groups for entry in group.divisors()]
         if all(len(entry) == 1 and entry[0] == sets[0][0] for entry in sets):
             return sets[0]
@@ -348,11 +397,10 @@ class Measured:
             group_tables.append(tables)
         return group_tables
 
-    def lattice(self, group: MeasuredGroup) -> Lattice:
+    def by_subset(self, group: MeasuredGroup) -> Information:
         """What a group's sets tell, for unit noise on the integers divided by 2^bits."""
-        bases = [basis.real() for basis in group.product_bases]
-        return Lattice(
-            bases,
+        return Information(
+            group.product_bases,
             group.members,
             group.weights(self.bits),
             residual=self.residual,
@@ -388,9 +436,9 @@ class Measured:
             return None if merged is None else self.reconstruct(merged)
         if not isinstance(queries, ProductMap) or queries.sizes != self.sizes:
             return self.flat().reconstruction_of(queries)
-        if self.body is not None:
+        if self.body is not None and not self.is_mixed:
             return self._from_tables(queries, self.body)
-        return ProductReconstruction.over(self, queries.batch)
+        return self._weighed(ProductReconstruction.over(self, queries.batch))
 
     def planned_reconstruction(
         self, queries: LinearMap, importance: Floats | None, given: LinearMap | None = None
@@ -401,9 +449,10 @@ class Measured:
         """
         if given is not None and self.cells is None:
             raise WorkloadError("a plan over products has no reconstruction of its own")
-        if self.cells is None and isinstance(queries, ProductMap) and self.body is None:
+        if isinstance(queries, ProductMap) and (self.is_mixed or self._is_plain_product):
             terms = weigh_terms(queries.batch, importance)
-            return ProductReconstruction(replace(terms, weights=np.ones(terms.terms)), self)
+            plain = ProductReconstruction(replace(terms, weights=np.ones(terms.terms)), self)
+            return self._weighed(plain)
         if given is not None and self.cells is not None:
             merged = over_merged(queries, self.cells.cell_map)
             if merged is not None:
@@ -412,6 +461,21 @@ class Measured:
         if reconstruction is None:
             raise WorkloadError("the plan merges cells that its own queries distinguish")
         return reconstruction
+
+    @property
+    def _is_plain_product(self) -> bool:
+        return self.cells is None and self.body is None
+
+    def _weighed(self, plain: Reconstruction) -> Reconstruction:
+        """The reconstruction with the norms of noise that groups have for themselves.
+
+        Tables that count the same records have noise with the same total, so that least squares
+        answers their queries in one way, whatever it weighs.
+        """
+        body = self.body
+        if body is None:
+            return plain
+        return WeighedReconstruction(plain, lambda: body.covariance / (2.0 * self.sensitivity**2))
 
     def _from_tables(self, queries: ProductMap, body: Body) -> Reconstruction | None:
         """Least-squares answers to queries over tables; None where others are among them."""
@@ -447,7 +511,7 @@ class Measured:
         """L over the original cells, in units where a record counts 1: L_q·M / 2^bits."""
         basis = self._listed
         scaled = basis.matrix.sparse() @ basis.cell_map.matrix() * 2.0**-self.bits
-        small = scaled.shape[0] * scaled.shape[1] <= MOST_DENSE
+        small = scaled.shape[0] * scaled.shape[1] <= ARRAY
         return np.asarray(scaled.toarray()) if small else sp.csr_array(scaled)
 
     def left_inverse(self) -> LeftInverse:
@@ -459,21 +523,23 @@ class Measured:
         if self.cells is not None:
             return self
         cells = math.prod(self.sizes)
-        if self.measurement_count * cells > MOST_DENSE:
+        if self.measurement_count * cells > ARRAY:
             raise WorkloadError(
                 f"the strategy has {self.measurement_count:,} measurements over {cells:,} cells, "
                 "which are too many to be listed"
             )
         parts = [over_cells(group.rows(b), group.axes, self.sizes) for group, b in self._sets()]
-        matrix = DenseMap(np.vstack(parts))
-        return Measured.of_cells(matrix, CellMap.trivial(cells), self.bits, None, self.body)
+        # A value between corners has some of the parts of a record: whole numbers, but for the
+        # rounding of the quotient.
+        matrix = DenseMap(np.rint(np.vstack(parts)))
+        return Measured.of_cells(matrix, CellMap.trivial(cells), self.bits, None, self.norm)
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 of all that decides what is measured."""
         if self.cells is not None:
-            return self.cells.digest(self.bits, self.body, replaced=self.replaced)
-        if self.body is not None:
+            return self.cells.digest(self.bits, self.norm)
+        if self.body is not None and not self.is_mixed:
             labels, tables = self.tables
             facts = [self.bits, plain_tables(tables), self.sizes, self.body.digest]
             seal = hashlib.sha256(json.dumps(facts).encode())
@@ -481,5 +547,5 @@ class Measured:
                 seal.update(hashlib.sha256(np.ascontiguousarray(marks).tobytes()).digest())
             return seal.hexdigest()
         parts = [group.digest for group in self.groups]
-        flags = [self.bits, self.residual, self.combined, self.sizes]
+        flags = [self.bits, self.residual, self.combined, self.sizes, *self.norm.digests]
         return hashlib.sha256(json.dumps([flags, parts]).encode()).hexdigest()

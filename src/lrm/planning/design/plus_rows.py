@@ -28,6 +28,7 @@ import numpy as np
 import scipy.linalg as la
 import scipy.sparse as sp
 
+from lrm.planning.limits import MEMORY
 from lrm.queries.maps.linear import (
     BLOCK_ENTRIES,
     CANCELLED,
@@ -49,24 +50,11 @@ BLOCK = 16
 MOST_ROWS = 4096
 """Largest number of rows Θ for which M is an array."""
 
-MOST_ENTRIES = 1 << 26
-"""Wide rows × cells up to which they are written out as an array (512 MB)."""
-
 SPARSE_SHARE = 0.1
 """Rows with a smaller share of entries are kept sparse."""
 
-LEAST_BAND_ROWS = 128
-"""Fewer rows always have an array for M."""
-
 NARROW = 4
 """How many times more rows there must be than the bandwidth of M."""
-
-LEAST_SIZE, MOST_SIZE = 32, 2048
-"""Rows of the blocks in which the band of M⁻¹ is computed: smaller ones take no less time, larger
-ones too much memory."""
-
-MOST_WEIGHTS = 1 << 27
-"""Weights of queries that are multiplied with the rows one by one."""
 
 
 def lower_factor(rows: Rows, weights: Floats | None = None) -> Floats:
@@ -103,8 +91,9 @@ class Band:
         V.sort_indices()
         busy = np.flatnonzero(np.diff(V.indptr))
         spans = V.indices[V.indptr[busy + 1] - 1] - V.indices[V.indptr[busy]]
-        size = max(LEAST_SIZE, len(self.upper), int(spans.max(initial=0)) + 1)
-        if size > MOST_SIZE:
+        # Smaller blocks take no less time, larger ones too much memory.
+        size = max(32, len(self.upper), int(spans.max(initial=0)) + 1)
+        if size > 2048:
             return None
         near = inverse_band(self.matrix, size)
         block = V.indices[V.indptr[busy]] // size
@@ -314,7 +303,7 @@ class PlusRowsInverse(LeftInverse):
             return None
         plus, norms = self.plus, base_norms.copy()
         if isinstance(plus.inner, Band):
-            if queries.entry_count > MOST_WEIGHTS:
+            if queries.entry_count > MEMORY:
                 return None
             forms = plus.inner.forms(sp.csr_array(queries.sparse() @ plus.scaled.T))
             if forms is None:
@@ -357,7 +346,7 @@ class PlusRowsInverse(LeftInverse):
         kinds, rows = len(self._kinds.sizes), self.extra.shape[0]
         if queries.weighted_ranges(0, 0) is None:
             return None
-        if (kinds + rows) * self.alone.shape[1] > MOST_ENTRIES:
+        if (kinds + rows) * self.alone.shape[1] > MEMORY // 2:
             return None
         return int(queries.shape[0] * ((2 if rows else 1) * kinds + rows))
 
@@ -496,7 +485,8 @@ def _by_place(rows: sp.csr_array) -> Integers | None:
     """The order of the rows along the cells, where M can be a band."""
     count = rows.shape[0]
     # Rows that share a cell are neighbours in any order: a bound on the bandwidth.
-    if count < LEAST_BAND_ROWS or NARROW * np.bincount(rows.indices, minlength=1).max() > count:
+    # Fewer rows always have an array for M.
+    if count < 128 or NARROW * np.bincount(rows.indices, minlength=1).max() > count:
         return None
     lengths = np.diff(rows.indptr)
     row = np.repeat(np.arange(count), lengths)
@@ -515,7 +505,7 @@ def blocks_plus_rows(matrix: sp.csr_array) -> PlusRowsInverse | None:
     is_wide = np.zeros(matrix.shape[0], dtype=bool)
     is_wide[busy] = np.minimum.reduceat(block, starts) != np.maximum.reduceat(block, starts)
     wide = np.flatnonzero(is_wide)
-    if not 0 < len(wide) <= MOST_ROWS or len(wide) * cells > MOST_ENTRIES:
+    if not 0 < len(wide) <= MOST_ROWS or len(wide) * cells > MEMORY // 2:
         return None
     narrow = np.flatnonzero(~is_wide)
     local, few = sp.csr_array(matrix[narrow]), sp.csr_array(matrix[wide])

@@ -17,25 +17,21 @@ import scipy.sparse as sp
 
 from lrm.errors import WorkloadError
 from lrm.planning.design.cells import reduce_rows
-from lrm.queries.maps.linear import BLOCK_ENTRIES, Floats, LeftInverse, LinearMap, RowWeights
+from lrm.planning.limits import ARRAY, BLOCK, MEMORY
+from lrm.queries.maps.linear import (
+    BLOCK_ENTRIES,
+    Floats,
+    Integers,
+    LeftInverse,
+    LinearMap,
+    RowWeights,
+)
 
 EXACTNESS = 1e-9
 """Largest |W − B·L| relative to the largest weight of the query, of a plan that counts as exact."""
 
-CLOSED_FORM = 1e-9
-"""Most that rounding may move a count that goes through a closed form and back."""
-
-PROBED_ENTRIES = 1 << 22
-"""Strategies that determine every cell are probed, not multiplied out, for larger W."""
-
-EXPLICIT_ENTRIES = 1 << 26
-"""B is built as an array up to this many entries (512 MB)."""
-
 BLOCK_ANSWERS = 1 << 18
 """Answers that are computed and held at a time (2 MB per column)."""
-
-MOST_WEIGHTS = 1 << 24
-"""Weights of the rows of a whole batch whose laws are looked at: about ten seconds of intervals."""
 
 SHORT_ROWS = 1 << 14
 """Rows in a short form that are looked at together."""
@@ -53,7 +49,7 @@ class Reconstruction(ABC):
 
     @property
     def unweighed(self) -> Reconstruction:
-        """The same with norms for noise that is alike on all measurements."""
+        """These answers with norms for noise that is alike on all measurements."""
         return self
 
     given: LinearMap | None = None
@@ -89,6 +85,15 @@ class Reconstruction(ABC):
         """
         return np.vstack([self.rows(start, stop) for start, stop in ranges])
 
+    def alike(self, index: Integers) -> tuple[Integers, Integers]:
+        """The first of each kind of group of rows (groups × rows), and the kind of each group.
+
+        In groups of one kind the rows are the same but for the order of the measurements, of which
+        all have the same noise. Not every such group needs to be noticed.
+        """
+        numbers = np.arange(len(index))
+        return numbers, numbers
+
     def row_ranges(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
         """Yield ``(start, stop)`` of blocks of rows that are small enough to hold."""
         stop = self.shape[0] if stop is None else stop
@@ -110,7 +115,7 @@ class Reconstruction(ABC):
 
         None where they would be too much work: norms alone must do then.
         """
-        if math.prod(self.shape) > MOST_WEIGHTS:
+        if math.prod(self.shape) > ARRAY:
             yield start, stop, None
             return
         for first, last in self.row_ranges(start, stop):
@@ -196,8 +201,8 @@ class FlatReconstruction(Reconstruction):
     def matrix(self) -> Floats | sp.csr_array:
         m, r = self.shape
         if self.given is not None:
-            return self.given.dense() if m * r <= EXPLICIT_ENTRIES else self.given.sparse()
-        if m * r > EXPLICIT_ENTRIES:
+            return self.given.dense() if m * r <= MEMORY // 2 else self.given.sparse()
+        if m * r > MEMORY // 2:
             raise WorkloadError(
                 f"the reconstruction has {m:,} × {r:,} entries, too many for an array; "
                 "use its products or blocks of its rows"
@@ -219,7 +224,7 @@ class FlatReconstruction(Reconstruction):
         count = None if inverse is None else inverse.weight_count(self.queries)
         if inverse is None or count is None or count >= math.prod(self.shape):
             yield from super().row_weights(start, stop)
-        elif count > MOST_WEIGHTS:
+        elif count > ARRAY:
             yield start, stop, None
         else:
             for first in range(start, stop, SHORT_ROWS):
@@ -255,7 +260,8 @@ class FlatReconstruction(Reconstruction):
     def _residuals(self) -> tuple[float, float]:
         if self.inverse is not None and self._is_probed(self.inverse):
             gap = self._probe()  # an inverse of the integers themselves: exact but for rounding
-            return (0.0, 0.0) if gap < CLOSED_FORM else (math.inf, math.inf)
+            # Most that rounding may move a count that goes through a closed form and back.
+            return (0.0, 0.0) if gap < 1e-9 else (math.inf, math.inf)
         if self.queries.is_known_by_gram and self.inverse is not None:
             # n rows with the same Gram matrix stand for those of the workload
             block = reduce_rows(self.queries)
@@ -276,7 +282,7 @@ class FlatReconstruction(Reconstruction):
 
     def _is_probed(self, inverse: LeftInverse) -> bool:
         m, n = self.queries.shape
-        return inverse.is_closed_form or (inverse.determines_cells and m * n > PROBED_ENTRIES)
+        return inverse.is_closed_form or (inverse.determines_cells and m * n > BLOCK)
 
     def _probe(self) -> float:
         """How far counts come back from their measurements, beside their size."""

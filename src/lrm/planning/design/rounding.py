@@ -25,7 +25,7 @@ from lrm.planning.design.cells import CellMap
 from lrm.planning.design.integers import CARRIER_BITS
 from lrm.planning.design.measured import Measured
 from lrm.planning.design.reconstruction import FlatReconstruction, Reconstruction
-from lrm.privacy.budget import Noise
+from lrm.privacy.norms import L1, Norm
 from lrm.queries.maps.linear import Floats, LinearMap
 from lrm.queries.maps.matrices import DenseMap, SparseMap
 from lrm.queries.maps.whole import LARGEST_WHOLE
@@ -53,7 +53,7 @@ def quantise(  # noqa: PLR0913 - what a strategy is, and what it is for
     *,
     reconstruction: LinearMap | None = None,
     max_records: int | None = None,
-    noise: Noise = "laplace",
+    norm: Norm | None = None,
 ) -> tuple[Measured, Reconstruction]:
     """Round a strategy to integers without losing what it can reconstruct; and how it is.
 
@@ -69,19 +69,20 @@ def quantise(  # noqa: PLR0913 - what a strategy is, and what it is for
         B, where it is not the least-squares one ``W·L⁺``.
     max_records
         The declared largest number of records of a table that the plan will meet.
-    noise
-        Which norm of the columns is 1 before rounding: L1 (Laplace) or L2 (Gaussian).
+    norm
+        Which norm of the columns is 1 before rounding: L1 by default.
     """
-    norm = _column_norm(strategy, cell_map, noise)
-    if not norm > 0:
-        return _nothing(cell_map, queries, max_records)
+    norm = norm or L1()
+    size = _column_norm(strategy, cell_map, norm)
+    if not size > 0:
+        return _nothing(cell_map, queries, max_records, norm)
     matrix = strategy.compact(drop_idle=reconstruction is None)
     if reconstruction is not None:
         fine = most_bits(max_records or FINE_MAX_RECORDS)
-        factor = 2.0**fine / norm
+        factor = 2.0**fine / size
         if queries.is_integer():  # a power of two keeps whole numbers whole: nothing is rounded
             factor = 2.0 ** np.floor(np.log2(factor))
-        final = _admitting(matrix.rounded(factor), cell_map, fine, max_records)
+        final = _admitting(matrix.rounded(factor), cell_map, fine, max_records, norm)
         given = reconstruction.scaled(2.0**fine / factor)
         return final, FlatReconstruction(queries, final.real_map, None, given)
     coarse = min(30, most_bits(max_records or DEFAULT_MAX_RECORDS))
@@ -89,32 +90,37 @@ def quantise(  # noqa: PLR0913 - what a strategy is, and what it is for
     factor = 2.0**coarse
     if max_records is not None:
         factor -= float(cell_map.largest_factors().max(initial=0)) / 2
-    final = _admitting(matrix.rounded(factor / norm), cell_map, coarse, max_records)
+    final = _admitting(matrix.rounded(factor / size), cell_map, coarse, max_records, norm)
     if matrix.shape[0] >= matrix.shape[1]:
         inverse = final.left_inverse()
         if inverse.determines_cells:
             return final, FlatReconstruction(queries, final.real_map, inverse)
-    return _row_space_route(matrix, norm, cell_map, queries, max_records)
+    return _row_space_route(matrix, size, cell_map, queries, max_records, norm)
 
 
 def _nothing(
-    cell_map: CellMap, queries: LinearMap, max_records: int | None
+    cell_map: CellMap, queries: LinearMap, max_records: int | None, norm: Norm
 ) -> tuple[Measured, Reconstruction]:
     """For a workload of zeros: one cell is measured, which no answer looks at."""
     one_cell = SparseMap(sp.eye_array(1, cell_map.merged_size, format="csr"))
     every = CellMap.trivial(cell_map.size)
     if cell_map.merged_size < cell_map.size:
         every = CellMap(cell_map.merged_size, cell_map.index, every.factor)
-    final = _admitting(one_cell.rounded(2.0**30), every, 30, max_records)
+    final = _admitting(one_cell.rounded(2.0**30), every, 30, max_records, norm)
     return final, final.reconstruct(queries)
 
 
-def _row_space_route(
-    matrix: LinearMap, norm: float, cell_map: CellMap, queries: LinearMap, max_records: int | None
+def _row_space_route(  # noqa: PLR0913, PLR0917 - a strategy, what it is for, and its norm
+    matrix: LinearMap,
+    size: float,
+    cell_map: CellMap,
+    queries: LinearMap,
+    max_records: int | None,
+    norm: Norm,
 ) -> tuple[Measured, Reconstruction]:
     """Ways 2 and 3: strategies that do not determine every merged cell."""
-    dense = matrix.dense() / norm
-    combination = _integer_combination(dense, queries)
+    dense = matrix.dense() / size
+    combination = integer_combination(dense, queries)
     if combination is not None:
         base, mix, rank = combination
         bits = most_bits(max_records or DEFAULT_MAX_RECORDS)
@@ -123,19 +129,19 @@ def _row_space_route(
             most_added = np.abs(base).sum(axis=0).max() / 2
             rounded = np.rint(mix * (2.0**bits - most_added)) @ base
         if np.abs(rounded).max() < LARGEST_WHOLE:
-            final = _admitting(DenseMap(rounded), cell_map, bits, max_records, rank)
+            final = _admitting(DenseMap(rounded), cell_map, bits, max_records, norm, rank)
             return final, final.reconstruct(queries)
     for most in (max_records,) if max_records else (FINE_MAX_RECORDS, FINEST_MAX_RECORDS):
         bits = most_bits(most)
-        final = _admitting(matrix.rounded(2.0**bits / norm), cell_map, bits, max_records)
+        final = _admitting(matrix.rounded(2.0**bits / size), cell_map, bits, max_records, norm)
         reconstruction = final.reconstruct(queries)
         if reconstruction.relative_residual < RESIDUAL_WANTED:
             return final, reconstruction
-    return _anchored(dense, cell_map, queries, max_records)
+    return anchored(dense, cell_map, queries, max_records, norm)
 
 
-def _anchored(
-    dense: Floats, cell_map: CellMap, queries: LinearMap, max_records: int | None
+def anchored(
+    dense: Floats, cell_map: CellMap, queries: LinearMap, max_records: int | None, norm: Norm
 ) -> tuple[Measured, Reconstruction]:
     """Way 4: every cell measured a little, so that the strategy determines all of them.
 
@@ -147,14 +153,14 @@ def _anchored(
     bits = min(30, most_bits(max_records or DEFAULT_MAX_RECORDS))
     for anchor in ANCHORS:
         matrix = SparseMap(sp.csr_array(sp.vstack([(1 - anchor) * dense, anchor * each])))
-        final = _admitting(matrix.rounded(2.0**bits), cell_map, bits, max_records)
+        final = _admitting(matrix.rounded(2.0**bits), cell_map, bits, max_records, norm)
         reconstruction = final.reconstruct(queries)
         if reconstruction.relative_residual < RESIDUAL_WANTED:
             break
     return final, reconstruction
 
 
-def _integer_combination(strategy: Floats, queries: LinearMap) -> tuple[Floats, Floats, int] | None:
+def integer_combination(strategy: Floats, queries: LinearMap) -> tuple[Floats, Floats, int] | None:
     """Integer rows ``base`` of W and ``mix`` with ``strategy = mix·base``, where there are."""
     if not queries.is_integer():
         return None
@@ -169,12 +175,10 @@ def _integer_combination(strategy: Floats, queries: LinearMap) -> tuple[Floats, 
     return (base, mix, rank) if gap < 1e-9 else None
 
 
-def _column_norm(matrix: LinearMap, cell_map: CellMap, noise: Noise) -> float:
+def _column_norm(matrix: LinearMap, cell_map: CellMap, norm: Norm) -> float:
     factors = cell_map.largest_factors().astype(np.float64)
-    if noise == "laplace":
-        norms = matrix.column_absolute_sums()
-    else:
-        norms = np.sqrt(matrix.column_squared_sums())
+    sums = matrix.column_power_sums(norm.order)
+    norms = np.sqrt(sums) if norm.order == 2 else sums
     return float((norms * factors).max(initial=0.0))
 
 
@@ -184,15 +188,16 @@ def most_bits(max_records: int) -> int:
     return min(room, LARGEST_WHOLE.bit_length() - 2)
 
 
-def _admitting(
+def _admitting(  # noqa: PLR0913, PLR0917 - a strategy and what it must admit
     rounded: LinearMap,
     cell_map: CellMap,
     bits: int,
     max_records: int | None,
+    norm: Norm,
     row_rank: int | None = None,
 ) -> Measured:
     """The final integers, if they admit as many records as were declared."""
-    final = Measured.of_cells(rounded, cell_map, bits, row_rank)
+    final = Measured.of_cells(rounded, cell_map, bits, row_rank, norm)
     if max_records is not None and final.max_records < max_records:
         raise CountsError(
             f"a table of up to {max_records:,} records needs more than 62 bits with this strategy, "

@@ -13,15 +13,13 @@ import numpy as np
 import scipy.linalg as la
 
 from lrm.planning.design.inverses import Pseudoinverse
-from lrm.planning.design.products.strategy import Axis
+from lrm.planning.design.products.axes import Axis
 from lrm.planning.design.reconstruction import FlatReconstruction, WeighedReconstruction
+from lrm.planning.limits import ARRAY
 from lrm.privacy.bodies.base import Body
 from lrm.queries.maps.kron import kronecker
 from lrm.queries.maps.linear import Floats, Integers, LinearMap
 from lrm.queries.maps.products.batch import ProductBatch
-
-MOST_DENSE = 1 << 24
-"""Entries of queries or of a strategy that are written out as an array."""
 
 RANK, CLEAR = 1e-11, 1e-6
 """Singular values below the first share of the largest are rounding errors, those above the second
@@ -125,7 +123,7 @@ def table_rows(
     places = table_places(tables, sizes)
     queries = batch.term_queries
     count = max(place.stop for place in places.values())
-    if int(queries.sum()) * count > MOST_DENSE:
+    if int(queries.sum()) * count > ARRAY:
         return None
     rows = np.zeros((int(queries.sum()), count))
     starts = np.concatenate([[0], np.cumsum(queries)])

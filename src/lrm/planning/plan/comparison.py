@@ -14,7 +14,8 @@ from lrm.clock import Clock, OnStep
 from lrm.domain import Domain
 from lrm.errors import ConvergenceError, UsageError
 from lrm.planning.plan.core import Plan
-from lrm.planning.plan.planner import AskedNoise, plan, plan_of
+from lrm.planning.plan.planner import AskedNoise, plan
+from lrm.planning.plan.proposals import Proposal
 from lrm.planning.solvers import settings
 from lrm.planning.solvers.settings import Effort
 from lrm.planning.strategies import build_strategy, check_mechanism, mechanism_names
@@ -22,7 +23,8 @@ from lrm.planning.strategies.base import Choice, Problem, Search
 from lrm.planning.strategies.certificate import least_error, spectrum_of
 from lrm.planning.strategies.shaped import shaped_strategy
 from lrm.privacy.amounts import Amount, parse_amount
-from lrm.privacy.budget import ApproxDP, Noise, PureDP, parse_delta
+from lrm.privacy.budget import ApproxDP, PureDP, parse_delta
+from lrm.privacy.norms import L1, Norm, norm_of
 from lrm.queries.files import as_batch
 from lrm.queries.workload.columns import statement_columns
 
@@ -43,7 +45,7 @@ class Outcome:
         """Total squared error expected at ε = 1 or ρ = 1, each query by its importance."""
         if self.plan is None:
             return float("inf")
-        return self.plan.weighted_strategy_error * (0.5 if self.plan.noise == "gaussian" else 2.0)
+        return self.plan.weighted_strategy_error * self.plan.measured.norm.variance
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,6 +102,11 @@ class Contest:
                 spectrum_of(self.problem, clock, most=settings.CERTIFICATE_SECONDS),
             )
 
+    def norm(self, noise: str) -> Norm:
+        """The norm of independent noise for the unit of the workload's domain."""
+        domain = self.problem.workload.domain
+        return norm_of(noise, None if domain is None else domain.unit)
+
     @property
     def mechanisms(self) -> tuple[str, ...]:
         """All that can be tried on the workload."""
@@ -113,7 +120,7 @@ class Contest:
         self,
         mechanism: str,
         *,
-        noise: Noise = "laplace",
+        norm: Norm | None = None,
         seed: int = 0,
         on_step: OnStep | None = None,
         effort: Effort = "normal",
@@ -124,7 +131,7 @@ class Contest:
         try:
             with threadpool_limits(1):
                 self.problem.timings.restart()
-                search = Search(seed, noise, Clock(self._time_limit, on_step))
+                search = Search(seed, norm or L1(), Clock(self._time_limit, on_step))
                 plan = self._plan(mechanism, search, effort)
         except MemoryError:
             return Outcome(mechanism, None, "it needs more memory than there is")
@@ -132,7 +139,7 @@ class Contest:
             return Outcome(mechanism, None, f"its linear algebra failed: {reason}")
         except (UsageError, ConvergenceError) as reason:
             return Outcome(mechanism, None, str(reason))
-        if plan.noise == "laplace":
+        if isinstance(plan.measured.norm, L1):
             self._least = min(self._least, plan.weighted_strategy_error)
         return Outcome(mechanism, plan)
 
@@ -152,8 +159,7 @@ class Contest:
         # The bound of the problem is about independent noise; a search may have proved a better.
         proven = choice.least_error or 0.0
         bounds = proven if mechanism == SHAPED else max(least, proven), spectrum
-        noise: Noise = "shaped" if mechanism == SHAPED else search.noise
-        return plan_of(problem, choice, noise=noise, bounds=bounds)
+        return Proposal(problem, choice, search.norm).plan(bounds)
 
 
 WITHOUT_SEARCH = ("noise-on-data", "noise-on-results", "hierarchical", "wavelet")
@@ -164,11 +170,11 @@ def beside_plan(
     plan: Plan, mechanisms: Sequence[str] | None = None, time_limit: float | None = None
 ) -> Comparison:
     """Compare a plan with other mechanisms on the same workload, with the same noise."""
-    noise: Noise = "laplace" if plan.noise == "shaped" else plan.noise
     contest = Contest(plan.workload, time_limit=time_limit)
+    norm = contest.norm(plan.noise)
     mechanism_names = WITHOUT_SEARCH if mechanisms is None else mechanisms
     names = [name for name in mechanism_names if name != plan.mechanism]
-    outcomes = (contest.enter(name, noise=noise) for name in names)
+    outcomes = (contest.enter(name, norm=norm) for name in names)
     return Comparison((Outcome(plan.mechanism, plan), *outcomes))
 
 
@@ -201,8 +207,8 @@ def compare(  # noqa: PLR0913 - each is a choice of the caller
     """
     contest = Contest(workload, domain, time_limit)
     names = contest.rows(noise) if mechanisms is None else mechanisms
-    kind: Noise = "gaussian" if noise == "gaussian" else "laplace"
-    entered = (contest.enter(name, noise=kind, seed=seed, effort=effort) for name in names)
+    norm = contest.norm(noise)
+    entered = (contest.enter(name, norm=norm, seed=seed, effort=effort) for name in names)
     return Comparison(tuple(entered))
 
 

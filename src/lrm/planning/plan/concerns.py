@@ -8,6 +8,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from lrm.planning.limits import BLOCK
+from lrm.privacy.norms import L2
+
 if TYPE_CHECKING:  # a plan has its warnings through this module
     from lrm.planning.plan.core import Plan
 
@@ -16,12 +19,6 @@ NOTABLE = 1.005
 
 NEAR = 0.98
 """Ratio to an even split, or to a baseline, from which on planning has gained next to nothing."""
-
-PROVEN = 1.001
-"""Ratio to the lower bound up to which an error is as good as proven to be the least."""
-
-MOST_WEIGHTS = 1 << 22
-"""Weights of a batch whose error with plain noise is computed."""
 
 PLAIN = ("noise-on-data", "noise-on-results")
 """The baselines that the error of a plan is compared with."""
@@ -37,6 +34,12 @@ def plan_concerns(plan: Plan) -> tuple[str, ...]:
     a baseline that is as good as the plan.
     """
     return (*_dropping(plan), *larger_errors(plan), *_near(plan))
+
+
+def warned_of(plan: Plan, *, chosen: bool) -> list[str]:
+    """What ``lrm.plan`` warns of: all, without those of errors that the caller has ``chosen``."""
+    expected = {*larger_errors(plan), *_near(plan)} if chosen else ()
+    return [sentence for sentence in plan.warnings if sentence not in expected]
 
 
 def larger_errors(plan: Plan) -> tuple[str, ...]:
@@ -55,13 +58,19 @@ def larger_errors(plan: Plan) -> tuple[str, ...]:
 def best_baseline(plan: Plan) -> tuple[str, float] | None:
     """The better of two baselines, and the total squared error of a plan relative to its.
 
-    None where errors are not added up with one weight, where both are too much work, and for a
-    baseline itself.
+    None where errors are not added up with one weight, where both are too much work, for a
+    baseline itself, and for a body whose covariance takes seconds to simulate: the search takes
+    one where it is clearly better than all else.
     """
     batch = plan.workload
     if plan.objective != "total" or plan.mechanism in PLAIN or batch.importance is not None:
         return None
-    if batch.queries.entry_count > MOST_WEIGHTS or plan.noise == "gaussian" or not plan.exact:
+    body = plan.measured.body
+    if isinstance(plan.measured.norm, L2) or not plan.exact or (body and body.simulated):
+        return None
+    if len(plan.levels) > 1:  # a person moves levels by different numbers of rows
+        return None
+    if batch.queries.entry_count > BLOCK:
         return None
     if batch.products is not None and not batch.products.is_flat:
         return None  # few weights over cells that are too many to be listed
@@ -75,7 +84,8 @@ def _near(plan: Plan) -> tuple[str, ...]:
     """What planning gains next to nothing for: some statements, or the whole batch."""
     baseline = best_baseline(plan)
     if baseline is not None and NEAR <= baseline[1] <= NOTABLE:
-        if plan.strategy_error <= PROVEN * plan.least_total:
+        # Ratio to the lower bound up to which an error is as good as proven to be the least.
+        if plan.strategy_error <= 1.001 * plan.least_total:
             return ()  # no strategy has less
         sentence = (
             f"planning gains next to nothing for this batch: {baseline[0]} has the same error; "
@@ -98,7 +108,10 @@ def _near(plan: Plan) -> tuple[str, ...]:
 
 def _ratios(plan: Plan) -> list[tuple[float, str]]:
     """The errors of statements relative to an even split, where they are known."""
-    ratios = None if plan.even_split is None else plan.statement_ratios
+    known = all(
+        level.even_split is not None or len(level.workload.statements) < 2 for level in plan.levels
+    )
+    ratios = plan.statement_ratios if known else None
     if ratios is None:
         return []
     return [

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -29,14 +29,26 @@ from lrm.planning.plan.tolerances import Met, least_amount
 from lrm.planning.solvers.bounds import Spectrum
 from lrm.privacy.amounts import Amount
 from lrm.privacy.budget import ZCDP, Noise, Privacy, PureDP
+from lrm.privacy.norms import L1, BodyNorm, norm_of
 from lrm.privacy.unit import Neighbours, PrivacyUnit
 from lrm.queries.maps.linear import Floats
-from lrm.queries.workload import AnswerTable, Computed, Workload, check_listable
-from lrm.queries.workload.layout import StatementIndex, count_ranges, find_answers
-from lrm.queries.workload.statements import group_columns
+from lrm.queries.workload import Computed, Statement, Workload, check_listable
+from lrm.queries.workload.finding import count_ranges
+from lrm.queries.workload.frames import AnswerFrame
+from lrm.queries.workload.layout import long_frame
 
 if TYPE_CHECKING:
     from lrm.planning.plan.comparison import Comparison
+
+
+def check_exactness(mechanism: str, reconstruction: Reconstruction) -> None:
+    """Refuse a reconstruction that does not give the queries back."""
+    if not reconstruction.relative_residual <= EXACTNESS:
+        raise ConvergenceError(
+            f"the strategy of {mechanism!r} reconstructs a query only to "
+            f"{reconstruction.relative_residual:.1e} of its largest weight, and {EXACTNESS:.0e} is "
+            "the most allowed; try another mechanism, or scale the queries to similar size"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +71,13 @@ class Plan:
         A lower bound on ``‖B‖²·Δ²`` of every strategy for this workload.
     spectrum
         Rank, condition and the bounds of the paper, from the singular values.
-    noise
-        Which noise the strategy was chosen for.
     objective
         What was minimised.
     even_split
         The errors that the statements would have if planned alone; computed again if None.
+    importances
+        One per statement, where statements have their own: how they divide the budget that
+        ``even_split`` is about.
     details
         Plain facts about how the strategy was found.
     """
@@ -75,31 +88,25 @@ class Plan:
     reconstruction_map: Reconstruction
     least_error: float
     spectrum: Spectrum | None
-    noise: Noise = "laplace"
     exact: bool = True
     objective: Objective = "total"
     even_split: Goals | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
+    importances: tuple[float, ...] | None = None
+    details: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if (self.noise == "shaped") != (self.measured.body is not None):
-            raise ConvergenceError(
-                "shaped noise needs a strategy with a body, and no other has one"
-            )
-        if self.measured.replaced and self.unit.neighbours != "substitute":
+        norm = self.measured.norm
+        if isinstance(norm, BodyNorm) and norm.replaced and self.unit.neighbours != "substitute":
             raise ConvergenceError("the noise is for replaced units, but the plan has others")
-        if self.exact and not self.reconstruction_map.relative_residual <= EXACTNESS:
-            raise ConvergenceError(
-                f"the strategy of {self.mechanism!r} reconstructs a query only to "
-                f"{self.reconstruction_map.relative_residual:.1e} of its largest weight, and "
-                f"{EXACTNESS:.0e} is the most allowed; try another mechanism, or scale the queries "
-                "to similar size"
-            )
+        if self.exact:
+            check_exactness(self.mechanism, self.reconstruction_map)
 
     @cached_property
     def statement_ratios(self) -> Floats | None:
         """The standard error of each statement relative to that under an even split of the budget.
 
+        Importances divide the budget unevenly: by the shares at which the sum of the squared
+        ratios, each times its importance, is least (``c^⅓``, or ``c^½`` with Gaussian noise).
         None where statements were not balanced: a matrix, a single statement, other objectives.
         """
         if self.objective not in {"balanced", "worst"}:
@@ -108,12 +115,12 @@ class Plan:
         if goals is None:  # files do not state what would have to be believed
             from lrm.planning.plan.even_split import even_split  # noqa: PLC0415 - it imports all searches
 
-            noise: Noise = "gaussian" if self.noise == "gaussian" else "laplace"
             with threadpool_limits(1):
-                goals = even_split(self.workload, self.objective, noise)
+                norm = norm_of(self.noise)
+                goals = even_split(self.workload, self.objective, norm, self.importances)
         if goals is None:
             return None
-        errors = column_errors(goals.columns, self.measured, self.reconstruction_map, self.noise)
+        errors = column_errors(goals.columns, self.measured, self.reconstruction_map)
         return np.sqrt(goals.squares(errors))
 
     @property
@@ -127,12 +134,17 @@ class Plan:
         return self.reconstruction_map.matrix()
 
     @property
+    def noise(self) -> Noise:
+        """Which noise the strategy was chosen for: that of its norm."""
+        return self.measured.norm.noise
+
+    @property
     def sensitivity(self) -> float:
         """Largest norm of a column of ``strategy``: L1 for Laplace, L2 for Gaussian noise.
 
         For shaped noise it is the norm of the body, which is scaled so that this is 1.
         """
-        return self.measured.sensitivity_for(self.noise) / 2.0**self.measured.bits
+        return self.measured.real_sensitivity
 
     @property
     def record_bits(self) -> int:
@@ -156,10 +168,6 @@ class Plan:
         domain = self.workload.domain
         return () if domain is None else domain.clipping
 
-    def moved_counts(self, unit: PrivacyUnit) -> int:
-        """How far one privacy unit moves the counts, in L1 and in units of 2^−record_bits."""
-        return unit.factor << self.record_bits
-
     @property
     def unit(self) -> PrivacyUnit:
         """Whom a release protects: what the domain declares; one row where there is no domain.
@@ -182,11 +190,10 @@ class Plan:
             max_rows=declared.max_rows if max_rows is None else max_rows,
             neighbours=declared.neighbours if neighbours is None else neighbours,
         )
-        self.check_unit(unit)
-        return unit
+        return self.check_unit(unit)
 
-    def check_unit(self, unit: PrivacyUnit) -> None:
-        """Refuse a unit that the plan's domain does not declare."""
+    def check_unit(self, unit: PrivacyUnit) -> PrivacyUnit:
+        """Refuse a unit that the plan's domain does not declare; return that of the domain."""
         if self.workload.domain is not None and unit != self.unit:
             raise BudgetError(
                 f"the domain protects {self.unit.words}, but this release would protect "
@@ -198,6 +205,73 @@ class Plan:
                 f"the plan has no domain, so column {unit.column!r} cannot identify persons; "
                 "plan with a domain that declares the column"
             )
+        return unit if self.workload.domain is None else self.unit
+
+    @property
+    def levels(self) -> tuple[Plan, ...]:
+        """The plans that are released together: itself, or those of several levels of a people."""
+        return (self,)
+
+    @property
+    def shares(self) -> tuple[Fraction, ...]:
+        """The share of a guarantee that each of `levels` has."""
+        return (Fraction(1),)
+
+    def releases(self, privacy: Privacy) -> list[tuple[Plan, Privacy]]:
+        """What is measured under a guarantee: each plan of `levels` with its part of it."""
+        return [(self, privacy)]
+
+    def levels_of(self, statement: Statement) -> tuple[Plan, ...]:  # noqa: ARG002 - there is one
+        """The plans of `levels` that answer a statement of the batch."""
+        return (self,)
+
+    def at(self, edition: str) -> Plan:
+        """The same plan for another edition of the report, such as ``"2025-04"``.
+
+        Where attributes start with the edition, their dates are others, and so is the batch: plan
+        its statements for the edition then, or give the new batch to `for_batch`.
+        """
+        domain = self.workload.domain
+        if domain is None or domain.editions is None:
+            raise BudgetError("the plan's domain has no editions; leave the edition out")
+        if domain.editions.edition == edition:
+            return self
+        rest = domain.rest_axes
+        moved = domain.declared.at(edition)
+        if moved.declared.attributes != domain.declared.attributes:
+            raise BudgetError(
+                f"the plan is for the dates of {domain.editions.edition or 'no edition'}; plan the "
+                f"statements for {edition} (--edition, or domain.at({edition!r}))"
+            )
+        return self._at(replace(self.workload, domain=moved.with_rest(rest)), edition)
+
+    def _at(self, workload: Workload, edition: str) -> Plan:  # noqa: ARG002 - for several levels
+        """The plan of the same batch over the domain of an edition."""
+        return replace(self, workload=workload)
+
+    def for_batch(self, batch: Workload) -> Plan | None:
+        """Use the strategy for another batch with the same queries, such as that of another month.
+
+        None where the queries, the attributes' sizes or the privacy unit differ. Importances stay
+        those for which the strategy was chosen.
+
+        Examples
+        --------
+        >>> import lrm
+        >>> plan = lrm.plan([[1, 1], [1, -1]], "noise-on-data")
+        >>> renamed = lrm.Workload([[1, 1], [1, -1]], names=["sum", "difference"])
+        >>> plan.for_batch(renamed).workload.names
+        ('sum', 'difference')
+        >>> plan.for_batch(lrm.Workload([[1, 1], [1, 0]])) is None
+        True
+        """
+        batch = batch.over_all_rows()
+        old, new = self.workload.domain, batch.domain
+        shapes = [None if d is None else (d.shape, d.rest_axes, d.unit) for d in (old, new)]
+        same = batch.queries.digest == self.workload.queries.digest
+        if not same or shapes[0] != shapes[1]:
+            return None
+        return replace(self, workload=replace(batch, importance=self.workload.importance))
 
     @property
     def workload_rank(self) -> int | None:
@@ -217,7 +291,7 @@ class Plan:
     @cached_property
     def weighted_strategy_error(self) -> float:
         """``strategy_error`` weighted by importance: what the strategy was chosen for."""
-        return weighted_error(self.workload, self.measured, self.reconstruction_map, self.noise)
+        return weighted_error(self.workload, self.measured, self.reconstruction_map)
 
     @property
     def at_most_above_best(self) -> float:
@@ -243,6 +317,7 @@ class Plan:
         unit
             Whom it protects, where that is not what the plan's domain says.
         """
+        unit = self.unit if unit == self.unit else unit  # with the cells of its groups
         return accuracy_of(
             self.workload, self.measured, self.reconstruction_map, privacy, self.least_total, unit
         )
@@ -255,7 +330,7 @@ class Plan:
         confidence
             With which each answer is to be within the tolerance of its statement.
         """
-        return least_amount(self.workload, self.accuracy, self.noise, confidence)
+        return least_amount(self.workload, self.accuracy, self.measured.norm, confidence)
 
     def expected_squared_error(
         self,
@@ -296,7 +371,7 @@ class Plan:
         rho: Amount | None = None,
         confidence: float = 0.95,
         expect: float | None = None,
-    ) -> AnswerTable:
+    ) -> AnswerFrame:
         """The error of each answer of a release, with its labels.
 
         Columns are the grouping attributes, ``query``, ``standard_error`` and ``half_width``,
@@ -323,16 +398,13 @@ class Plan:
         linear = accuracy.standard_errors[rows], accuracy.half_widths(confidence)[rows]
         derived = self._derived_errors(accuracy, confidence, expect)
         numbers = {
-            name: np.concatenate([linear_part, more])
+            name: np.concatenate([linear_part, more])[:, None]
             for name, linear_part, more in zip(
                 ("standard_error", "half_width"), linear, derived, strict=True
             )
         }
-        at = f"at {privacy.symbols}, with {100 * confidence:.4g} % intervals"
-        groups, find = group_columns(self.workload.tables), partial(find_answers, self.workload)
-        index = StatementIndex.of(self.workload)
-        statements = index.names, index.codes(0, len(self.workload.shown))
-        return AnswerTable(self.workload.shown, numbers, at, groups, statements, find)
+        frame = long_frame(self.workload)
+        return replace(frame, numbers=numbers, confidence=confidence, amount=privacy.symbols)
 
     def _derived_errors(
         self, accuracy: Accuracy, confidence: float, expect: float | None
@@ -393,7 +465,7 @@ class Plan:
             # Beyond these no amount has the error, and a square is not finite, or 0.
             expected_squared_error = min(max(rmse, 1e-140), 1e140) ** 2
         target = float(expected_squared_error or 0.0)
-        promise = ZCDP if self.noise == "gaussian" else PureDP
+        promise = self.measured.norm.guarantee
 
         def error_at(amount: Fraction) -> float:
             accuracy = self.accuracy(promise(amount))
@@ -505,14 +577,13 @@ class Plan:
         return notebook.snippet(self)
 
     def __repr__(self) -> str:
-        m, n = self.workload.shape
-        batch_words = f"{many(m, 'query', 'queries')} over {many(n, 'cell', 'cells')}"
         measured = many(self.measurement_count, "measurement", "measurements")
-        error = f"{2 * self.strategy_error:,.6g}/ε²"
-        if self.noise == "shaped":
-            measured = f"{measured} with shaped noise"
-        if self.noise == "gaussian":
-            measured, error = f"{measured} with Gaussian noise", f"{self.strategy_error / 2:,.6g}/ρ"
+        norm = self.measured.norm
+        error = f"{norm.variance * self.strategy_error:,.6g}/{norm.symbol}"
+        error += "²" if norm.power == 2 else ""
+        if not isinstance(norm, L1):
+            measured = f"{measured} with {norm.words} noise"
         name = f"Plan {self.digest[:12]}"
         concerns = "; ".join(["", *larger_errors(self)])
-        return f"<{name}: {batch_words} by {self.mechanism}, {measured}, error {error}{concerns}>"
+        words = f"{self.workload.extent} by {self.mechanism}, {measured}, error {error}"
+        return f"<{name}: {words}{concerns}>"

@@ -6,6 +6,10 @@ is the mean over its C columns of the mean squared error of the column, each rel
 column planned alone, a_c, so that counts and sums of money count alike. With E_s of the statement
 planned alone, its goal has ``G_sc = 1/(C·a_c·E_s·S²)``.
 
+Importances c_s divide the budget unevenly: ``Σ c_s·r_s²``, with ``r_s = 1/(S·σ_s)`` under shares σ
+of the budget (``r_s² = 1/(S·σ_s)`` for Gaussian noise), is least for ``σ_s ∝ c_s^⅓`` (``c_s^½``).
+Statements are then compared with that split, and its shares take the place of 1/S in the formula.
+
 Groups are disjoint, so that a statement has the error of one of them; cells that its queries do not
 distinguish are merged. What is left is often a table of one cell, or the same small matrix as that
 of another statement.
@@ -26,7 +30,7 @@ from lrm.planning.plan.goals import Goals, Objective
 from lrm.planning.solvers.hulls import list_facets
 from lrm.planning.strategies import build_strategy
 from lrm.planning.strategies.base import Problem, Search
-from lrm.privacy.budget import Noise
+from lrm.privacy.norms import Norm
 from lrm.queries.maps.linear import Floats, LinearMap
 from lrm.queries.maps.matrices import SparseMap
 from lrm.queries.maps.products.batch import ProductBatch
@@ -39,17 +43,18 @@ from lrm.queries.workload.core import EXPLICIT_QUERIES
 LISTED = 1 << 16
 """Weights of a statement's reduced queries up to which they are searched as one matrix."""
 
-FEW_QUERIES = 4
-"""Queries among whose columns corners are looked for."""
-
-ALONE_WORK = 0.2
-"""Counted seconds of the search for one statement alone."""
-
 
 def even_split(
-    workload: Workload, objective: Objective, noise: Noise, clock: Clock = UNLIMITED
+    workload: Workload,
+    objective: Objective,
+    norm: Norm,
+    importances: tuple[float, ...] | None = None,
+    clock: Clock = UNLIMITED,
 ) -> Goals | None:
-    """The errors of statements compared with an even split; None for fewer than two of them."""
+    """The errors of statements compared with an even split; None for fewer than two of them.
+
+    ``importances``, one per statement, divide the budget unevenly.
+    """
     if len(workload.statements) < 2:
         if objective == "worst":
             raise UsageError("the worst statement can be planned for where there are several")
@@ -59,8 +64,8 @@ def even_split(
     columns = statement_columns(workload)
     if any(not members for members in columns.statements):
         return None
-    search = Search(0, noise, clock.silent())
-    parts = _Parts(workload, columns)
+    search = Search(0, norm, clock.silent())
+    parts = _ColumnQueries(workload, columns)
     alone = [
         parts.error([column], [1.0], search) / int(size)
         for column, size in enumerate(columns.sizes)
@@ -68,7 +73,9 @@ def even_split(
     if not all(error < math.inf for error in alone) or not any(alone):
         return None
     count = len(columns.statements)
-    split = count if noise == "gaussian" else count**2
+    importance = np.ones(count) if importances is None else np.array(importances)
+    budget = importance ** (1.0 / (norm.power + 1))
+    split = (budget.sum() / budget) ** norm.power
     shares = sp.lil_array((count, len(alone)))
     for statement, of_statement in enumerate(columns.statements):
         members = [c for c in of_statement if alone[c] > 0]  # the others are 0 for every table
@@ -78,11 +85,25 @@ def even_split(
             [1.0 / (len(members) * int(columns.sizes[c]) * alone[c]) for c in members]
         )
         error = 1.0 if len(members) == 1 else parts.error(members, weights, search)
-        shares[statement, members] = weights * columns.sizes[members] / (error * split)
-    return Goals(objective, workload, columns, sp.csr_array(shares))
+        shares[statement, members] = weights * columns.sizes[members] / (error * split[statement])
+    even = split / split.max()
+    return Goals(objective, workload, columns, sp.csr_array(shares), None, None, importances, even)
 
 
-class _Parts:
+def statement_importances(workload: Workload) -> tuple[float, ...] | None:
+    """The importance of each statement; None where there are none, or several in one statement."""
+    if workload.importance is None or len(workload.statements) < 2:
+        return None
+    columns = statement_columns(workload)
+    means = columns.means(workload.importance)
+    if not np.allclose(means[columns.of_row], workload.importance):
+        return None
+    if any(not members for members in columns.statements):
+        return None
+    return tuple(float(means[list(members)].mean()) for members in columns.statements)
+
+
+class _ColumnQueries:
     """The queries of some columns by themselves."""
 
     def __init__(self, workload: Workload, columns: StatementColumns) -> None:
@@ -138,11 +159,11 @@ def _is_identity(factor: LinearMap) -> bool:
 
 def _error(queries: LinearMap, importance: Floats, search: Search) -> float:
     if math.prod(queries.shape) <= LISTED:
-        return _matrix_error(queries.dense() * np.sqrt(importance)[:, None], search.noise)
+        return _matrix_error(queries.dense() * np.sqrt(importance)[:, None], search.norm)
     return _searched(Workload(queries, importance=importance), search)
 
 
-def _matrix_error(matrix: Floats, noise: Noise) -> float:
+def _matrix_error(matrix: Floats, norm: Norm) -> float:
     matrix = np.unique(matrix[:, np.any(matrix != 0, axis=0)], axis=1)
     if not matrix.size:
         return 0.0
@@ -151,7 +172,7 @@ def _matrix_error(matrix: Floats, noise: Noise) -> float:
     matrix = _corners(matrix)
     size = float(np.abs(matrix).max())
     rounded = np.round(matrix / size, 12) + 0.0
-    return size**2 * _cached_error(noise, rounded.shape, rounded.tobytes())
+    return size**2 * _cached_error(norm, rounded.shape, rounded.tobytes())
 
 
 def _corners(matrix: Floats) -> Floats:
@@ -160,22 +181,24 @@ def _corners(matrix: Floats) -> Floats:
     Looked for among a few queries alone, where others are most.
     """
     rows, cells = matrix.shape
-    if not 2 <= rows <= FEW_QUERIES or cells <= rows or np.linalg.matrix_rank(matrix) < rows:
+    # Queries among whose columns corners are looked for.
+    if not 2 <= rows <= 4 or cells <= rows or np.linalg.matrix_rank(matrix) < rows:
         return matrix
     facets = list_facets(matrix.T)
     return matrix if facets is None else np.asarray(matrix[:, np.unique(np.abs(facets)) - 1])
 
 
 @lru_cache(maxsize=512)
-def _cached_error(noise: Noise, shape: tuple[int, int], data: bytes) -> float:
+def _cached_error(norm: Norm, shape: tuple[int, int], data: bytes) -> float:
     """The error of a small matrix, which other statements and batches often share."""
     matrix = np.frombuffer(data, dtype=np.float64).reshape(shape)
-    return _searched(Workload(matrix.copy()), Search(0, noise, Clock()))
+    return _searched(Workload(matrix.copy()), Search(0, norm, Clock()))
 
 
 def _searched(workload: Workload, search: Search) -> float:
     problem = Problem(workload)
-    limited = Search(search.seed, search.noise, search.clock.part(ALONE_WORK))
+    # Counted seconds of the search for one statement alone.
+    limited = Search(search.seed, search.norm, search.clock.part(0.2))
     strategy = build_strategy("best", problem, limited, {"effort": "quick"})
     assert strategy.record is not None  # noqa: S101 - one that was searched for
     return strategy.record.error

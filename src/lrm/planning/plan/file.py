@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import replace
 from typing import Any, get_args
@@ -14,20 +15,18 @@ from lrm.planning.design.measured import Measured
 from lrm.planning.design.reconstruction import Reconstruction
 from lrm.planning.plan.core import Plan
 from lrm.planning.plan.goals import Objective
+from lrm.planning.plan.levels import LevelsPlan
 from lrm.planning.plan.measured_file import LISTED, unpack_measured
-from lrm.planning.plan.saving import FACTS, VERSION
+from lrm.planning.plan.saving import FACTS, LEVELS, VERSION, level_prefix
 from lrm.planning.solvers.bounds import Spectrum
-from lrm.privacy.budget import Noise
+from lrm.privacy.norms import NORMS, BodyNorm
 from lrm.queries.maps.files import unpack_map
 from lrm.queries.workload import Labels, Statement, Workload, derived_from_facts
 from lrm.queries.workload.display import Display
 
-NOISES: dict[str, Noise] = {"laplace": "laplace", "gaussian": "gaussian", "shaped": "shaped"}
+NOISES = (*NORMS, "shaped")
 
 MINIMISED: dict[str, Objective] = {name: name for name in get_args(Objective)}
-
-ROUNDED = 1e-6
-"""How far rounding may put an error below its bound."""
 
 
 def load_plan(path: str | os.PathLike[str]) -> Plan:
@@ -55,30 +54,59 @@ def unpack_plan(values: Any, arrays: Arrays) -> Plan:
     """
     # Files that were written before statements were kept have none: their labels form the tables.
     # Those before statements were balanced minimise the total error.
-    older: dict[str, Any] = {"statements": [], "objective": "total"}
+    if isinstance(values, dict) and "levels" in values:
+        return _unpack_levels(Facts(values, LEVELS), arrays)
+    older: dict[str, Any] = {"statements": [], "objective": "total", "importances": None}
     facts = Facts({**older, **values} if isinstance(values, dict) else values, FACTS)
     cells = None
     if facts.kind("measured") in LISTED:
         cells = arrays.length("cell-index")
     workload = _workload(facts, arrays, cells)
-    measured = unpack_measured(facts, arrays, workload)
+    noise = facts.choice("noise", *NOISES)
+    measured = unpack_measured(facts, arrays, workload, noise)
     plan = Plan(
         workload=workload,
         mechanism=facts.text("mechanism", r"[a-z-]{1,40}"),
         measured=measured,
-        reconstruction_map=_way_back(facts, arrays, workload, measured),
+        reconstruction_map=_reconstruction(facts, arrays, workload, measured),
         least_error=facts.number("least_error"),
         spectrum=_spectrum(arrays, workload.shape[1]),
-        noise=NOISES[facts.choice("noise", *NOISES)],
         exact=facts.flag("exact"),
         objective=MINIMISED[facts.choice("objective", *MINIMISED)],
+        importances=_importances(facts, len(workload.statements)),
         details=_details(facts),
     )
     _check_same(plan, facts)
     return _without_false_bound(plan)
 
 
-def _way_back(
+def _unpack_levels(facts: Facts, arrays: Arrays) -> LevelsPlan:
+    """Build a plan over several levels: each level's plan is checked as one by itself.
+
+    That they are plans of the batch's queries, and that shares add up to at most 1, is checked by
+    the plan.
+    """
+    parts, shares = [], []
+    for number, values in enumerate(_list(facts, "levels")):
+        level = Facts(values, ("share", "plan"), "a level")
+        own = arrays.part(level_prefix(number))
+        plan = unpack_plan(level.any("plan"), own)
+        if isinstance(plan, LevelsPlan):
+            raise FileFormatError("a level cannot consist of levels")
+        own.check_all_taken()
+        parts.append(plan)
+        shares.append(level.fraction("share"))
+    if not parts:
+        raise FileFormatError("a plan over several levels has none")
+    workload = _workload(facts, arrays, None)
+    objective = MINIMISED[facts.choice("objective", *MINIMISED)]
+    made = LevelsPlan.of(workload, parts, shares, objective)
+    if facts.text("digest") != made.digest:
+        raise FileFormatError("the digest is not that of the contents")
+    return made
+
+
+def _reconstruction(
     facts: Facts, arrays: Arrays, workload: Workload, measured: Measured
 ) -> Reconstruction:
     """How answers follow: by least squares, or by a matrix of the mechanism's own."""
@@ -107,6 +135,17 @@ def _workload(facts: Facts, arrays: Arrays, cells: int | None) -> Workload:
             Statement.from_facts(entry_facts) for entry_facts in _list(facts, "statements")
         ],
     )
+
+
+def _importances(facts: Facts, statements: int) -> tuple[float, ...] | None:
+    """The importance of each statement, where statements have their own."""
+    if not facts.has("importances"):
+        return None
+    importances = _list(facts, "importances")
+    are_numbers = all(type(each) in {int, float} and 0 < each < math.inf for each in importances)
+    if len(importances) != statements or not are_numbers:
+        raise FileFormatError("'importances' must be one number above 0 for each statement")
+    return tuple(float(each) for each in importances)
 
 
 def _list(facts: Facts, name: str) -> list[Any]:
@@ -160,8 +199,10 @@ def _without_false_bound(plan: Plan) -> Plan:
     It is a figure of reports: a file is read all the same, without it. Where no bound is stated,
     the error need not be known yet: some are simulated.
     """
-    stated = plan.exact and plan.least_error > 0
-    false = plan.measured.replaced or (
-        stated and plan.least_error > plan.weighted_strategy_error * (1 + ROUNDED)
+    stated, norm = plan.exact and plan.least_error > 0, plan.measured.norm
+    false = (isinstance(norm, BodyNorm) and norm.replaced) or (
+        # How far rounding may put an error below its bound.
+        stated and plan.least_error > plan.weighted_strategy_error * (1 + 1e-6)
     )
+    false = false or norm != norm.plain  # bounds are of records, not of limited rows of a person
     return replace(plan, least_error=0.0) if stated and false else plan

@@ -19,11 +19,14 @@ from lrm.files.facts import Arrays, Facts
 from lrm.files.reading import FILE_LIMIT
 from lrm.planning.design.cells import CellMap
 from lrm.planning.design.groups import MeasuredGroup
-from lrm.planning.design.integers import CARRIER_BITS, CellBasis, ProductBasis
+from lrm.planning.design.integers import CARRIER_BITS, CellBasis
 from lrm.planning.design.measured import Measured, plain_tables
-from lrm.planning.design.products.integers import MarginalBasis, ResidualBasis
-from lrm.planning.design.products.strategy import Axis
-from lrm.planning.design.products.trees import TreeBasis, tree_levels
+from lrm.planning.design.products.axes import Axis
+from lrm.planning.design.products.basis import MarginalBasis, ProductBasis
+from lrm.planning.design.products.kinds import KINDS
+from lrm.planning.design.products.residuals import ResidualBasis
+from lrm.planning.design.products.trees import TreeBasis
+from lrm.planning.limits import MEMORY
 from lrm.privacy.bodies.base import Body
 from lrm.privacy.bodies.cube import MOST_SIDES, Cube
 from lrm.privacy.bodies.facets import MOST_DIMENSIONS, MOST_SHIFT, Facets
@@ -32,6 +35,8 @@ from lrm.privacy.bodies.split import MOST_DIMENSIONS as MOST_SPLIT
 from lrm.privacy.bodies.split import MOST_LEAVES, SplitHull, Tree
 from lrm.privacy.bodies.sums import WHOLE, Groups
 from lrm.privacy.bodies.tables import MOST_FREE_CELLS, Tables
+from lrm.privacy.norms import BodyNorm, Norm, norm_of
+from lrm.privacy.unit import PrivacyUnit
 from lrm.queries.maps.files import pack_map, unpack_map
 from lrm.queries.maps.linear import Integers
 from lrm.queries.maps.products.map import ProductMap
@@ -49,6 +54,9 @@ FURTHER = ("classes", "parts", "mixes")
 LISTED = ("cells", "shaped", "replaced")
 """Kinds over a list of cells: of independent noise, of a body, of a body for replaced units."""
 
+SHAPED_KINDS = ("shaped", "replaced", "tables", "mixed")
+"""Kinds that have a body."""
+
 MOST_GROUPS = 1 << 16
 """Groups of a strategy over products."""
 
@@ -58,17 +66,19 @@ MOST_INTEGERS = FILE_LIMIT // 8
 MOST_TABLES = 1 << 12
 """Tables that are measured with the noise of one body."""
 
-MOST_LABELS = 1 << 27
-"""Values of all attributes, once for each group: 1 GiB of labels."""
-
 
 def pack_measured(measured: Measured, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """Put the arrays into ``arrays`` and return the plain facts."""
-    body = {} if measured.body is None else {"body": measured.body.pack(arrays, "body")}
+    norm = measured.norm
+    body = {"body": norm.shape.pack(arrays, "body")} if isinstance(norm, BodyNorm) else {}
     if measured.cells is not None:
-        kind = ("replaced" if measured.replaced else "shaped") if body else "cells"
+        kind = "cells"
+        if isinstance(norm, BodyNorm):
+            kind = "replaced" if norm.replaced else "shaped"
         facts = _pack_cells(measured.cells, arrays)
         return {"kind": kind, "bits": measured.bits, **facts, **body}
+    if body and measured.is_mixed:
+        return {**_pack_products(measured, arrays), "kind": "mixed", **body}
     if body:
         labels, tables = measured.tables
         arrays["measured"] = np.concatenate(labels)
@@ -86,25 +96,44 @@ def _pack_cells(cells: CellBasis, arrays: dict[str, NDArray[Any]]) -> dict[str, 
     }
 
 
-def unpack_measured(facts: Facts, arrays: Arrays, workload: Workload) -> Measured:
+def _unit_of(workload: Workload) -> PrivacyUnit | None:
+    return None if workload.domain is None else workload.domain.unit
+
+
+def unpack_measured(facts: Facts, arrays: Arrays, workload: Workload, noise: str) -> Measured:
     """Build what ``pack_measured`` wrote, for queries over the same cells."""
-    if facts.kind("measured") == "products":
-        return _unpack_products(facts.part("measured", PRODUCTS), arrays, workload.products)
-    if facts.kind("measured") == "tables":
+    kind = facts.kind("measured")
+    if (kind in SHAPED_KINDS) != (noise == BodyNorm.noise):
+        raise FileFormatError("shaped noise needs a strategy with a body, and no other has one")
+    if kind == "products":
+        products = facts.part("measured", PRODUCTS)
+        norm = norm_of(noise, _unit_of(workload))
+        return _unpack_products(products, arrays, workload.products, norm)
+    if kind == "mixed":
+        mixed = facts.part("measured", (*PRODUCTS, "body"))
+        bodies = BodyNorm(unpack_body(mixed.any("body"), arrays, "body"))
+        measured = _unpack_products(mixed, arrays, workload.products, bodies)
+        if not measured.is_mixed:
+            raise FileFormatError("a strategy of the kind 'mixed' needs two groups or more")
+        return measured
+    if kind == "tables":
         return _unpack_tables(facts.part("measured", TABLES), arrays, workload.products)
-    shaped = facts.kind("measured") in LISTED[1:]
+    shaped = kind in LISTED[1:]
     measured_facts = facts.part("measured", SHAPED if shaped else CELLS)
     kind = measured_facts.choice("kind", *(LISTED[1:] if shaped else LISTED[:1]))
     cells = workload.shape[1]
     index = arrays.take("cell-index", "i8", (cells,))
     merged = measured_facts.integer("merged_cells", 1, cells)
+    norm = norm_of(noise, _unit_of(workload))
+    if shaped:
+        body = unpack_body(measured_facts.any("body"), arrays, "body")
+        norm = BodyNorm(body, replaced=kind == "replaced")
     return Measured.of_cells(
         unpack_map("strategy", measured_facts, arrays, (None, merged)),
         CellMap(merged, index, arrays.take("cell-factor", "i8", (cells,))),
         measured_facts.integer("bits", 0, CARRIER_BITS),
         measured_facts.optional("row_rank", lambda name: measured_facts.integer(name, 1, merged)),
-        unpack_body(measured_facts.any("body"), arrays, "body") if shaped else None,
-        replaced=kind == "replaced",
+        norm,
     )
 
 
@@ -165,7 +194,9 @@ def _pack_group(group: MeasuredGroup, pieces: list[Integers]) -> dict[str, Any]:
     for k, basis in enumerate(group.product_bases):
         contents = basis.contents()
         if contents:
-            bases.append([k, len(contents.get("rows", ()))])
+            unnamed = isinstance(basis, MarginalBasis | ResidualBasis | TreeBasis)
+            rows = len(contents.get("rows", ()))
+            bases.append([k, rows] if unnamed else [k, rows, basis.kind])
             pieces += [array for _, array in sorted(contents.items())]
     mixes = sorted(group.mixes.items())
     pieces += [mix for _, mix in mixes]
@@ -202,15 +233,17 @@ class _Pieces:
             raise FileFormatError("the array 'measured' has more integers than its groups")
 
 
-def _unpack_products(facts: Facts, arrays: Arrays, queries: ProductMap | None) -> Measured:
+def _unpack_products(
+    facts: Facts, arrays: Arrays, queries: ProductMap | None, norm: Norm
+) -> Measured:
     if queries is None:
         raise FileFormatError("the plan measures products, but its queries are over cells")
     listed = facts.any("groups")
     if not isinstance(listed, list) or not 1 <= len(listed) <= MOST_GROUPS:
         raise FileFormatError(f"'groups' must be a list of 1 to {MOST_GROUPS:,} objects")
-    if sum(queries.sizes) * len(listed) > MOST_LABELS:
+    if sum(queries.sizes) * len(listed) > MEMORY:
         raise FileFormatError(
-            f"the attributes of the plan have more than {MOST_LABELS:,} values over all groups"
+            f"the attributes of the plan have more than {MEMORY:,} values over all groups"
         )
     residual = facts.flag("residual")
     pieces = _Pieces(arrays.take("measured", "i8", (None,)))
@@ -222,7 +255,7 @@ def _unpack_products(facts: Facts, arrays: Arrays, queries: ProductMap | None) -
         queries.sizes,
         groups,
         facts.integer("bits", 0, CARRIER_BITS),
-        residual,
+        norm,
         facts.flag("combined"),
     )
 
@@ -243,9 +276,12 @@ def _unpack_group(
             replace(axis, parts=pieces.take(corners[k], axis.size)) if k in corners else axis
             for k, axis in enumerate(axes)
         )
-    heights = _heights(facts.any("bases"), "bases", len(axes))
+    listed = facts.any("bases")
+    heights = _heights(_unnamed(listed), "bases", len(axes))
+    kinds = {pair[0]: pair[2] for pair in listed if len(pair) > 2}
     bases = tuple(
-        _basis(axis.size, heights.get(k), pieces, residual=residual) for k, axis in enumerate(axes)
+        _basis(axis.size, heights.get(k), kinds.get(k), pieces, residual=residual)
+        for k, axis in enumerate(axes)
     )
     mixes = {}
     for b, rows in _heights(
@@ -324,16 +360,26 @@ def _heights(listed: Any, name: str, count: int) -> dict[int, int]:
     return height_by_axis
 
 
-def _basis(size: int, rows: int | None, pieces: _Pieces, *, residual: bool) -> ProductBasis:
+def _unnamed(listed: Any) -> Any:
+    """Pairs of an axis and rows, without the kind that some bases are of."""
+    if not isinstance(listed, list):
+        return listed
+    for entry in listed:
+        if isinstance(entry, list) and len(entry) == 3 and entry[2] not in KINDS:
+            raise FileFormatError(f"a basis must be of the kind {', '.join(map(repr, KINDS))}")
+    return [entry[:2] if isinstance(entry, list) and len(entry) == 3 else entry for entry in listed]
+
+
+def _basis(
+    size: int, rows: int | None, kind: str | None, pieces: _Pieces, *, residual: bool
+) -> ProductBasis:
+    """A basis; those without rows or without a kind are the ones that most groups have."""
     if rows is None:
         return ResidualBasis(size) if residual else MarginalBasis.identity(size)
-    if residual and rows == 0:
-        return TreeBasis(size, pieces.take(tree_levels(size)))
-    if residual:
-        null = pieces.take(size)
-        return ResidualBasis(size, pieces.take(rows, size), null)
-    diagonal = pieces.take(size)
-    return MarginalBasis(diagonal, pieces.take(rows, size))
+    if kind is None:
+        usual = ResidualBasis if rows else TreeBasis
+        kind = usual.kind if residual else MarginalBasis.kind
+    return KINDS[kind].from_file(size, rows, pieces.take)
 
 
 MOST_BODIES = 64

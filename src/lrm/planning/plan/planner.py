@@ -2,74 +2,38 @@
 
 from __future__ import annotations
 
-import math
 import warnings
-from contextlib import suppress
-from dataclasses import replace
-from fractions import Fraction
-from importlib.metadata import version
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, get_args
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
-from lrm.clock import UNLIMITED, Clock, OnStep, Timings
-from lrm.domain.people import Declared
+from lrm.clock import Clock, OnStep, Timings
+from lrm.domain.people import Declared, Levels
 from lrm.errors import (
-    BudgetError,
-    ConvergenceError,
-    CountsError,
     PlanWarning,
     UsageError,
-    WorkloadError,
 )
-from lrm.planning.design.measured import Measured
-from lrm.planning.design.reconstruction import Reconstruction
-from lrm.planning.plan.concerns import larger_errors
+from lrm.planning.plan.concerns import warned_of
 from lrm.planning.plan.core import Plan
-from lrm.planning.plan.even_split import even_split
-from lrm.planning.plan.goals import OBJECTIVES, Goals, Objective, weighted_error
-from lrm.planning.plan.settling import settle
+from lrm.planning.plan.even_split import even_split, statement_importances
+from lrm.planning.plan.goals import OBJECTIVES, Goals, Objective
+from lrm.planning.plan.levels import LevelsPlan, best_shares
+from lrm.planning.plan.loop import Proposing, best_proposal
 from lrm.planning.plan.tolerances import tolerance_goals
-from lrm.planning.solvers import settings
-from lrm.planning.solvers.bounds import Spectrum
-from lrm.planning.strategies import build_strategy, mechanism_for
-from lrm.planning.strategies.base import Choice, Problem, Search
-from lrm.planning.strategies.certificate import certificate_seconds, least_error, spectrum_of
-from lrm.planning.strategies.shaped import shaped_strategy
-from lrm.privacy.amounts import MOST_AMOUNT
+from lrm.planning.strategies.base import Problem, Search
+from lrm.planning.strategies.certificate import certificate_seconds
 from lrm.privacy.budget import Noise
+from lrm.privacy.norms import Norm, norm_of
 from lrm.queries.files import as_batch
+from lrm.queries.sql.impossible import impossible_queries
 from lrm.queries.workload import Workload
+from lrm.queries.workload.levels import split_levels
 
 AskedNoise = Literal["pure", "laplace", "gaussian"]
 """What a caller asks for; ``"pure"`` becomes ``"laplace"`` or ``"shaped"`` in a plan."""
 
 NOISES: tuple[str, ...] = get_args(AskedNoise)
-
-STAGES = ("reduction", "search", "rounding", "certificate")
-"""Where the time of a plan goes."""
-
-SHARE, AT_LEAST = 1 / 8, 0.2
-"""Each of the two bounds after a search of `best` may take this share of the work so far, or this
-number of seconds: the certificate is then at most a fifth of the whole."""
-
-DIVIDED_MAX_RECORDS = (1 << 26, 1 << 22, 1 << 18)
-"""Records that a plan admits by default where numbers are declared by knots: the first that costs
-no accuracy.
-
-A larger table is counted exactly too, in slower arithmetic, and measurements beyond 62 bits are
-clamped."""
-
-PLAIN, MOST_PLAIN_ENTRIES = ("noise-on-data", "noise-on-results"), 1 << 20
-"""Mechanisms that plans for tolerances are compared with, and weights of a batch up to which."""
-
-ROUNDED = 1.001
-"""By how much rounding may raise the squared error, or the largest squared ratio of a statement,
-before fewer records are admitted."""
-
-AFTER_STOP = 0.1
-"""Seconds that the certificate may still take after Ctrl-C has ended the search."""
 
 
 class PlanInterrupted(KeyboardInterrupt):
@@ -97,6 +61,7 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
     time_limit: float | None = None,
     max_records: int | None = None,
     threads: int = 1,
+    progress: bool = True,
     **options: Any,
 ) -> Plan:
     """Choose a strategy for ``workload``. Sees no data and costs no privacy.
@@ -142,8 +107,17 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
         The most records a table may have that the plan will be used on.
     threads
         How many threads matrix products may use.
+    progress
+        Whether a search of more than two seconds shows how far it is, where a person watches: on
+        a terminal or in a notebook, and not where ``on_step`` is called.
     options
         Options of the mechanism, for example ``rank=…`` for ``"lowrank"``.
+
+    Warns
+    -----
+    PlanWarning
+        For each sentence of ``warnings`` of the plan. Where a mechanism is named, or importances
+        within a statement, not for the errors that follow from that choice.
 
     Examples
     --------
@@ -152,50 +126,116 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
     >>> round(both.expected_squared_error(epsilon="0.1"))
     1600
     """
-    if noise not in NOISES:
-        raise UsageError(f"noise must be one of {', '.join(NOISES)}, not {noise!r}")
-    kind: Noise = "gaussian" if noise == "gaussian" else "laplace"
-    clock = Clock(time_limit, on_step)
+    _check_noise(noise)
+    line = None if on_step is not None or not progress else _line(noise)
+    clock = Clock(time_limit, line or on_step)
     timings = Timings()
-    batch = as_batch(workload, domain).over_all_rows()
-    with threadpool_limits(threads), clock.stop_on_interrupt() as interruption:
-        with timings.of("search"):
-            goals = _goals(batch, mechanism, objective, meet, kind, clock)
+    batch = _batch(workload, domain)
+    norm = norm_of(noise, None if batch.domain is None else batch.domain.unit)
+    if batch.domain is not None and isinstance(batch.domain.level, Levels):
+        check_one_level(meet)
+        choices = {"seed": seed, "on_step": on_step, "max_records": max_records, "threads": threads}
+        choices["progress"] = progress
+        return _over_levels(batch, mechanism, noise, objective, time_limit, {**choices, **options})
+    limits = threadpool_limits(threads)
+    with _shown(line, batch), limits, clock.stop_on_interrupt() as interruption:
         problem = Problem(batch, timings)
-        search = Search(seed, kind, clock)
+        with timings.of("search"):
+            goals = _goals(batch, mechanism, objective, meet, norm, clock)
+        search = Search(seed, norm, clock)
         if time_limit is not None:
             search = search.less(min(time_limit / 5, certificate_seconds(problem)))
-        problems = [problem]
-        with timings.of("search"):
-            if goals is None:
-                strategy = build_strategy(mechanism, problem, search, options)
-            else:
-                mechanism_for(mechanism, problem, options)  # refuses options that it does not have
-                settled = settle(goals, search, options.get("effort", "normal"), timings)
-                problems = list(dict.fromkeys(each.problem for each in settled))
-                problem, strategy = settled[-1].problem, settled[-1].strategy
-        made = plan_of(
-            problem,
-            strategy,
-            noise=kind,
-            max_records=max_records,
-            clock=clock,
-            goals=goals,
+        best = best_proposal(
+            Proposing(problem, goals, mechanism, search, max_records, options, noise == "pure")
         )
-        if noise == "pure" and mechanism == "best" and made.exact:
-            effort = options.get("effort", "normal")
-            for other in problems:
-                made = _shaped(other, made, search, effort, max_records, goals) or made
-        if goals is not None and goals.confidence is not None and made.exact:
-            for name in PLAIN:
-                made = _plain(name, problem, made, search, max_records, goals) or made
+        made = best.plan(clock=clock)
     if interruption.received:
         raise PlanInterrupted(made)
-    # Importances are a choice of the author: some statements have larger errors for others.
-    chosen = mechanism != "best" or batch.importance is not None
-    for sentence in () if chosen else larger_errors(made):
+    # Importances within a statement are a choice of the author: others have larger errors for it.
+    chosen = mechanism != "best" or (batch.importance is not None and made.importances is None)
+    for sentence in warned_of(made, chosen=chosen):
         warnings.warn(sentence, PlanWarning, stacklevel=2)
     return made
+
+
+def _batch(workload: Any, domain: Declared | None) -> Workload:
+    """The batch, where the conditions that its domain declares impossible are SQL."""
+    batch = _dated(as_batch(workload, domain)).over_all_rows()
+    if batch.domain is not None:
+        impossible_queries(batch.domain)
+    return batch
+
+
+def _over_levels(  # noqa: PLR0913, PLR0917 - each is a choice of the caller
+    batch: Workload,
+    mechanism: str,
+    noise: AskedNoise,
+    objective: Objective | None,
+    time_limit: float | None,
+    options: dict[str, Any],
+) -> Plan:
+    """Plan each level by itself; then give each its share."""
+    chosen: Objective = _objective(batch, mechanism, objective)
+    parts, interrupted = [], False
+    batches = split_levels(batch).batches
+    for part in batches:
+        own = chosen if len(part.statements) > 1 else "total"
+        limit = None if time_limit is None else time_limit / len(batches)
+        if interrupted and mechanism == "best":
+            options = {**options, "effort": "quick"}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PlanWarning)  # about an even split of one level alone
+            try:
+                made = plan(
+                    part, mechanism, noise=noise, objective=own, time_limit=limit, **options
+                )
+            except PlanInterrupted as stop:
+                made, interrupted = stop.plan, True
+        parts.append(made)
+    joined = LevelsPlan.of(batch, parts, best_shares(parts, chosen), chosen)
+    if interrupted:
+        raise PlanInterrupted(joined)
+    for sentence in warned_of(joined, chosen=batch.importance is not None):
+        warnings.warn(sentence, PlanWarning, stacklevel=3)
+    return joined
+
+
+def _dated(batch: Workload) -> Workload:
+    """The batch, unless its dates wait for the edition to be named."""
+    if batch.domain is not None:
+        batch.domain.check_dates()
+    return batch
+
+
+def _check_noise(noise: str) -> None:
+    if noise not in NOISES:
+        raise UsageError(f"noise must be one of {', '.join(NOISES)}, not {noise!r}")
+
+
+def check_one_level(meet: float | None) -> None:
+    """Refuse what can be planned for one level alone."""
+    if meet is not None:
+        raise UsageError(
+            "tolerances are planned for statements about persons, or about the rows of one table; "
+            "plan them as a batch of their own"
+        )
+
+
+def _line(noise: AskedNoise) -> Any:
+    """A line about the search; None where nobody would see it."""
+    from lrm.views.progress import ProgressLine, is_watched  # noqa: PLC0415 - as in `Plan.report`
+
+    kind: Noise = "gaussian" if noise == "gaussian" else "laplace"
+    return ProgressLine("planning", kind) if is_watched() else None
+
+
+def _shown(line: Any, batch: Workload) -> AbstractContextManager[object]:
+    """While a line about a search is shown; nothing where there is none."""
+    if line is None:
+        return nullcontext()
+    line.factor = 1 if batch.domain is None else batch.domain.unit.factor
+    shown: AbstractContextManager[object] = line
+    return shown
 
 
 def _goals(  # noqa: PLR0913, PLR0917 - what they follow from
@@ -203,7 +243,7 @@ def _goals(  # noqa: PLR0913, PLR0917 - what they follow from
     mechanism: str,
     objective: Objective | None,
     meet: float | None,
-    noise: Noise,
+    norm: Norm,
     clock: Clock,
 ) -> Goals | None:
     """What the errors of statements are compared with; None where the total error is minimised."""
@@ -215,7 +255,9 @@ def _goals(  # noqa: PLR0913, PLR0917 - what they follow from
         _check_best(mechanism)
         return tolerance_goals(batch, meet)
     goal = _objective(batch, mechanism, objective)
-    return None if goal == "total" else even_split(batch, goal, noise, clock)
+    if goal == "total":
+        return None
+    return even_split(batch, goal, norm.plain, statement_importances(batch), clock)
 
 
 def _objective(batch: Workload, mechanism: str, asked: Objective | None) -> Objective:
@@ -234,186 +276,3 @@ def _check_best(mechanism: str) -> None:
         raise UsageError(
             f"{mechanism} minimises the total error; objectives and tolerances are for best"
         )
-
-
-def _shaped(  # noqa: PLR0913, PLR0917 - what it is compared with
-    problem: Problem,
-    before: Plan,
-    search: Search,
-    effort: Any,
-    max_records: int | None,
-    goals: Goals | None,
-) -> Plan | None:
-    """The plan with shaped noise, where it is better than another plan, most often Laplace."""
-    with problem.timings.of("search"):
-        own = problem.workload is before.workload
-        error = weighted_error(
-            problem.workload, before.measured, before.reconstruction_map, before.noise
-        )
-        choice = shaped_strategy(
-            problem, search, error, effort, replaced=problem.has_replaced_units
-        )
-    if choice is None:
-        return None
-    bounds = choice.least_error, before.spectrum if own else None
-    try:
-        made = plan_of(
-            problem, choice, noise="shaped", max_records=max_records, bounds=bounds, goals=goals
-        )
-    except ConvergenceError:
-        return None
-    if goals is None:
-        # The errors of a hull by parts are simulated where they are asked for: the search has
-        # shown by a small sample, and with a margin, that they are smaller.
-        if choice.is_simulated:
-            return made
-        return made if made.weighted_strategy_error < error else None
-    if goals.confidence is not None:  # on lattices the least amounts are in no proportion to errors
-        amounts = [_least_amount(plan, goals.confidence) for plan in (made, before)]
-        return made if amounts[0] < amounts[1] else None
-    scores = [
-        goals.score(goals.squares_of(plan.measured, plan.reconstruction_map, plan.noise))
-        for plan in (made, before)
-    ]
-    return made if scores[0] < scores[1] else None
-
-
-def _plain(  # noqa: PLR0913, PLR0917 - what it is compared with
-    name: str,
-    problem: Problem,
-    before: Plan,
-    search: Search,
-    max_records: int | None,
-    goals: Goals,
-) -> Plan | None:
-    """The plan with plain noise, if it meets tolerances at a smaller amount than another plan.
-
-    Noise on small integers is almost always 0 from some amount on, which squared errors of real
-    noise, by which strategies are searched for, do not show.
-    """
-    assert goals.confidence is not None  # noqa: S101 - the caller looked
-    if problem.workload.queries.entry_count > MOST_PLAIN_ENTRIES:
-        return None
-    try:
-        choice = replace(build_strategy(name, problem, search, {}), mechanism="best")
-        bounds = before.least_error, before.spectrum
-        made = plan_of(
-            problem,
-            choice,
-            noise=search.noise,
-            max_records=max_records,
-            bounds=bounds if before.workload is problem.workload else None,
-            goals=goals,
-        )
-    except (WorkloadError, ConvergenceError, CountsError):
-        return None
-    amounts = [_least_amount(plan, goals.confidence) for plan in (made, before)]
-    return made if amounts[0] < amounts[1] else None
-
-
-def _least_amount(plan: Plan, confidence: float) -> Fraction:
-    """The least amount at which a plan meets the tolerances of its statements, if any does."""
-    try:
-        return next(iter(plan.meets(confidence).privacy.amounts.values()))
-    except BudgetError:
-        return 2 * MOST_AMOUNT
-
-
-def plan_of(  # noqa: PLR0913 - what a plan is made of
-    problem: Problem,
-    strategy: Choice,
-    *,
-    noise: Noise = "laplace",
-    max_records: int | None = None,
-    bounds: tuple[float, Spectrum | None] | None = None,
-    clock: Clock = UNLIMITED,
-    goals: Goals | None = None,
-) -> Plan:
-    """Round a strategy to integers and state the accuracy that they guarantee.
-
-    ``bounds`` are those of the same problem, where they are known already; those that the clock
-    leaves no time for are left out. ``goals`` are what the statements are compared with.
-    """
-    timings = problem.timings
-    with timings.of("rounding"):
-        measured, way_back = _rounded(problem, strategy, noise, max_records, goals)
-        error = np.inf
-        if strategy.exact and bounds is None:
-            error = weighted_error(problem.workload, measured, way_back, noise)
-    with timings.of("certificate"):
-        least, spectrum = bounds or _bounds(problem, strategy, error, clock)
-    stages = {stage: timings.seconds.get(stage, 0.0) for stage in STAGES}
-    measures = {
-        "seconds": timings.elapsed(),
-        "timings": stages,
-        "software": f"lrm {version('lrm')}",
-    }
-    return Plan(
-        workload=problem.workload,
-        mechanism=strategy.mechanism,
-        measured=measured,
-        reconstruction_map=way_back,
-        least_error=least,
-        spectrum=spectrum,
-        noise=noise,
-        exact=strategy.exact,
-        objective="total" if goals is None else goals.objective,
-        even_split=None if goals is None or goals.exact_squares else goals,
-        details={**strategy.details, **measures},
-    )
-
-
-def _rounded(
-    problem: Problem,
-    strategy: Choice,
-    noise: Noise,
-    max_records: int | None,
-    goals: Goals | None,
-) -> tuple[Measured, Reconstruction]:
-    """Round a strategy; counts in units of 2^−20 of a record leave it fewer bits."""
-    domain = problem.workload.domain
-    divided = 0 if domain is None else domain.record_bits
-    if not divided:
-        return strategy.rounded(problem, noise, max_records)
-
-    def cost(rounded: tuple[Measured, Reconstruction]) -> float:
-        if goals is None or not strategy.exact:
-            return weighted_error(problem.workload, *rounded, noise)
-        return float(goals.squares_of(*rounded, noise).max())
-
-    admitted = DIVIDED_MAX_RECORDS if max_records is None else (max_records,)
-    best, least, ideal = None, math.inf, math.inf
-    if len(admitted) > 1:
-        with suppress(CountsError, ConvergenceError):
-            ideal = cost(strategy.rounded(problem, noise, None))
-    for records in admitted:
-        with suppress(CountsError, ConvergenceError):
-            rounded = strategy.rounded(problem, noise, records << divided)
-            rounded_cost = cost(rounded)
-            if best is None or rounded_cost < least:
-                best, least = rounded, rounded_cost
-        if least <= ROUNDED * ideal:
-            break
-    if best is None:
-        raise CountsError(
-            f"with numbers by knots a table of up to {admitted[-1]:,} records needs more than 62 "
-            "bits; declare a smaller max_records, or fewer and smaller knots"
-        )
-    return best
-
-
-def _bounds(
-    problem: Problem,
-    strategy: Choice,
-    error: float,
-    clock: Clock,
-) -> tuple[float, Spectrum | None]:
-    """The bounds of a problem, as far as they take a small part of the whole time."""
-    if clock.stopped:  # Ctrl-C: a little more patience, and a second one ends it
-        clock = Clock(AFTER_STOP)
-    at_least = AT_LEAST if strategy.mechanism == "best" else settings.CERTIFICATE_SECONDS
-    most = max(at_least, SHARE * clock.work)
-    least = strategy.least_error
-    if least is None:
-        least = least_error(problem, clock, error=error, most=most)
-    return least, spectrum_of(problem, clock, most=most)

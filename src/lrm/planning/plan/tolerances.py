@@ -25,22 +25,11 @@ from lrm.planning.design.measured import Measured
 from lrm.planning.design.reconstruction import Reconstruction
 from lrm.planning.plan.goals import Goals, accuracy_of
 from lrm.privacy.amounts import LEAST_AMOUNT, MOST_AMOUNT
-from lrm.privacy.budget import ZCDP, Noise, Privacy, PureDP, unit_privacy
+from lrm.privacy.budget import ZCDP, Privacy, PureDP
+from lrm.privacy.norms import Norm
 from lrm.queries.maps.linear import Floats, Integers
 from lrm.queries.workload import Derived, Quantile, Statement, Workload, check_listable
 from lrm.queries.workload.columns import StatementColumns, statement_columns
-
-DETERMINING = 0.995
-"""Share of the amount at which statements are not met that determine it."""
-
-ROUNDED = 1.0 + 2e-6
-"""Ratio up to which a tolerance is met on lattices: a half-width of 5 there is 5.000001."""
-
-NEARLY, MOST_ROUNDS = 0.99999, 80
-"""The largest ratio at an amount that is the least but for rounding, and corrections until then."""
-
-MOST_EXACT = 1 << 14
-"""Answers of one column whose intervals follow from the law of their noise; others have bounds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +161,8 @@ def _check(statement: Statement, name: str, answers: list[Derived], *, alone: bo
 
 def _largest_half_width(rows: Integers, accuracy: Accuracy, confidence: float) -> float:
     """The largest half-width among some answers."""
-    if len(rows) > MOST_EXACT and accuracy.law.independent:
+    # Answers of one column whose intervals follow from the law of their noise; others have bounds.
+    if len(rows) > (1 << 14) and accuracy.law.independent:
         norm = math.sqrt(float(accuracy.reconstruction.row_squared_norms[rows].max()))
         return float(
             norm_half_widths(np.array([norm]), accuracy.law, confidence)[0] * accuracy.step
@@ -189,9 +179,9 @@ def tolerance_goals(workload: Workload, confidence: float) -> Goals:
     tolerances, columns = tolerances_of(workload), statement_columns(workload, by_table=True)
     shares = sp.csr_array(np.array([entry.shares(workload, columns) for entry in tolerances]))
 
-    def exact_squares(measured: Measured, reconstruction: Reconstruction, noise: Noise) -> Floats:
+    def exact_squares(measured: Measured, reconstruction: Reconstruction) -> Floats:
         # Half-widths on lattices fall in steps: those at ε = 1 say nothing about other amounts.
-        accuracy = accuracy_of(workload, measured, reconstruction, unit_privacy(noise)).nominal
+        accuracy = accuracy_of(workload, measured, reconstruction, measured.norm.at_one()).nominal
         return np.array([entry.ratio(workload, accuracy, confidence) for entry in tolerances]) ** 2
 
     return Goals("within", workload, columns, shares, exact_squares, confidence)
@@ -233,12 +223,12 @@ class Met:
 def least_amount(
     workload: Workload,
     accuracy_at: Callable[[Privacy], Accuracy],
-    noise: Noise,
+    norm: Norm,
     confidence: float,
 ) -> Met:
     """Find the least amount at which answers of some accuracy are within their tolerances."""
     tolerances = tuple(tolerances_of(workload))
-    promise, power = (ZCDP, 2) if noise == "gaussian" else (PureDP, 1)
+    promise, power = norm.guarantee, 2 // norm.power  # half-widths are roots of squares
 
     def ratios_at(privacy: PureDP | ZCDP) -> tuple[tuple[float, ...], bool]:
         accuracy = accuracy_at(privacy)
@@ -248,11 +238,13 @@ def least_amount(
     low, high = float(LEAST_AMOUNT) / 2, float(MOST_AMOUNT) * 2
     amount, width = 1.0, math.inf
     best: tuple[PureDP | ZCDP, tuple[float, ...]] | None = None
-    for _ in range(MOST_ROUNDS):
+    nearly = 0.99999  # the largest ratio at an amount that is the least but for rounding
+    for _ in range(80):
         privacy = promise(round_up(amount))
         ratios, coarse = ratios_at(privacy)
         exact, most = float(next(iter(privacy.amounts.values()))), max(ratios)
-        if most <= (ROUNDED if coarse else 1.0):
+        # Ratio up to which a tolerance is met on lattices: a half-width of 5 there is 5.000001.
+        if most <= ((1.0 + 2e-6) if coarse else 1.0):
             high, best = exact, (privacy, ratios)
             if exact <= LEAST_AMOUNT:
                 raise BudgetError("every epsilon (or rho) meets tolerances that are so wide")
@@ -261,9 +253,10 @@ def least_amount(
             if exact >= MOST_AMOUNT:
                 break
         # On a lattice smaller amounts may have the same half-widths.
-        least = low >= NEARLY * high or (NEARLY <= most <= 1.0 and not coarse)
+        least = low >= nearly * high or (nearly <= most <= 1.0 and not coarse)
         if best is not None and least:
-            below, _ = ratios_at(promise(round_up(high * DETERMINING**power)))
+            # Share of the amount at which statements are not met that determine it.
+            below, _ = ratios_at(promise(round_up(high * 0.995**power)))
             return Met(best[0], confidence, tolerances, best[1], below)
         # On lattices half-widths fall in steps: proportions may not narrow the range.
         before, width = width, math.log(high / low)

@@ -19,13 +19,6 @@ from lrm.queries.maps.linear import Floats
 RESIDUAL = 1e-9
 
 
-#: Pivots so much smaller than the largest are those of rows that depend on others.
-DEPENDENT = 1e-7
-
-#: A row of L that is so much shorter than the longest counts as empty.
-FAINT = 1e-13
-
-
 @dataclass(frozen=True, slots=True)
 class ExactPair:
     """``W = reconstruction · strategy``, where the strategy has sensitivity 1.
@@ -77,7 +70,8 @@ def factorise(W: Floats, L: Floats | sparse.sparray) -> ExactPair:
     dense: Floats = L.toarray() if isinstance(L, sparse.sparray) else L
     # Rows that a solver has all but emptied measure nothing, and would make L nearly singular.
     size = np.abs(dense).sum(axis=1)
-    dense = dense[size > FAINT * size.max(initial=0.0)]
+    # A row of L that is so much shorter than the longest counts as empty.
+    dense = dense[size > 1e-13 * size.max(initial=0.0)]
     try:
         return checked_pair(W, _by_cholesky(W, dense), dense)
     except (LinAlgError, ConvergenceError):
@@ -89,7 +83,8 @@ def _by_cholesky(W: Floats, L: Floats) -> Floats:
     r, n = L.shape
     low = cholesky(L.T @ L if r >= n else L @ L.T, lower=True), True
     pivots = np.diag(low[0])
-    if not pivots.min(initial=np.inf) > DEPENDENT * pivots.max(initial=0.0):
+    # Pivots so much smaller than the largest are those of rows that depend on others.
+    if not pivots.min(initial=np.inf) > 1e-7 * pivots.max(initial=0.0):
         # Rows that depend on each other leave B free: only least squares finds the shortest.
         raise LinAlgError
 

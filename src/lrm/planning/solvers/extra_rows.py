@@ -30,10 +30,6 @@ from lrm.planning.solvers.gram_operators import FactorGram, GramOperator
 from lrm.planning.solvers.quasi_newton import descend, descend_orthantwise
 from lrm.queries.maps.linear import Floats
 
-#: A smaller share of the terms that it is the difference of is no error but rounding.
-LOST = 1e-10
-
-
 Rows = TypeVar("Rows", Floats, sparse.csr_array)
 
 
@@ -94,7 +90,8 @@ class RowsError:
         """The error before the rows, which reduce it by ``gain``."""
         noise_on_data = float((scale * scale) @ self.gram.energies)
         error = noise_on_data - gain
-        return error / self.unit if error > LOST * noise_on_data else np.inf
+        # A smaller share of the terms that it is the difference of is no error but rounding.
+        return error / self.unit if error > 1e-10 * noise_on_data else np.inf
 
     def value(self, T: Floats) -> float:
         """The error of rows as an array."""

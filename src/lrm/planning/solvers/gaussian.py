@@ -19,9 +19,6 @@ from lrm.queries.maps.linear import TINY, Floats, LinearMap
 
 EPS = float(np.finfo(np.float64).eps)
 
-NEAR_ENOUGH = 1e-5
-"""The largest final distance of both bounds of a chain, whatever tolerance is allowed."""
-
 
 @dataclass(frozen=True, slots=True)
 class GaussianResult:
@@ -360,7 +357,8 @@ def optimise_chain(
     chain = Chain.of(left, right)
     ascent = _ChainAscent.of(chain.squares, chain=chain)
     # Rounds are cheap, so the end is nearer to the optimum than was asked for.
-    nearer = min(0.25, NEAR_ENOUGH / tolerance)
+    # The largest final distance of both bounds of a chain, whatever tolerance is allowed.
+    nearer = min(0.25, 1e-5 / tolerance)
     certified = ascent.run(tolerance, max_rounds, nearer, 1.0, clock)
     v = ascent.spread
     root = np.sqrt(v)

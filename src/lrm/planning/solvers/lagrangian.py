@@ -422,7 +422,7 @@ def _round(
             size = plan.noise(len(run.point.L), residual)
             L = _moved_off_zero(run.point.L, size, plan.norm, rng)
             run.point = replace(run.point, L=L)
-        run.B = _best_reconstruction(run.point.L, pulled, run.beta)
+        run.B = best_reconstruction(run.point.L, pulled, run.beta)
     gap = run.R - run.B @ run.point.L
     residual = float(np.linalg.norm(gap))
     objective = float(np.vdot(run.B, run.B))
@@ -434,7 +434,7 @@ def _round(
     return residual <= gamma and (plan.slack is None or sensitivity <= 1.0 + plan.slack)
 
 
-def _best_reconstruction(L: Floats, pulled: Floats, beta: float) -> Floats:
+def best_reconstruction(L: Floats, pulled: Floats, beta: float) -> Floats:
     """Return ``B = (βW + π)Lᵀ(βLLᵀ + I)⁻¹``, the paper's Eq. (UpdateB)."""
     system = beta * (L @ L.T)
     system[np.diag_indices_from(system)] += 1.0

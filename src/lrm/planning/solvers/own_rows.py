@@ -28,7 +28,6 @@ from scipy.optimize import linprog, minimize_scalar
 
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver
-from lrm.planning.solvers import settings
 from lrm.planning.solvers.quasi_newton import descend, log_power_mean
 from lrm.queries.maps.linear import TINY, Floats, Integers
 
@@ -65,7 +64,8 @@ def optimise_own_rows(W: sp.csr_array, *, clock: Clock = UNLIMITED) -> OwnRows:
         clock.tick(Step("own rows", rounds, best[0]))
 
     z = np.zeros(W.shape[0])
-    for power in settings.OWN_ROWS_POWERS:
+    # Powers of the norms that stand in for the largest column, one after the other.
+    for power in (20.0, 100.0, 500.0):
         descent = descend(
             partial(_rows_error, sizes=sizes, power=power),
             z,

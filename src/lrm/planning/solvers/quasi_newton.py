@@ -16,9 +16,7 @@ Smooth = Callable[[Floats], tuple[float, Floats]]
 Weighted = Callable[[Floats], tuple[float, Floats, Floats]]
 OnRound = Callable[[int, float], None]
 
-_SHORTEST = 2.0**-20
 _SUFFICIENT = 1e-4
-_LESS_STEEP = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +108,8 @@ def _weak_wolfe(  # noqa: PLR0913, PLR0917 - one line, described whole
             high = length
         else:
             accepted = trial, tried, gradient
-            if float(np.vdot(gradient, d)) >= _LESS_STEEP * slope:
+            # The weak Wolfe condition: the slope has become less steep.
+            if float(np.vdot(gradient, d)) >= 0.9 * slope:
                 return accepted
             low = length
         length = 2.0 * low if high == np.inf else 0.5 * (low + high)
@@ -220,7 +219,7 @@ def descend_orthantwise(  # noqa: PLR0913 - the knobs of one loop
                 continue
             orthant = np.where(x != 0, np.sign(x), -np.sign(steepest))
             length = 1.0 if pairs else _first_length(d)
-            while length > _SHORTEST:
+            while length > 2.0**-20:  # shorter steps are rounding
                 trial = x + length * d
                 trial[trial * orthant <= 0] = 0.0
                 tried, gradient_there, weight_there = function(trial)

@@ -33,6 +33,7 @@ from scipy.linalg import LinAlgError
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver
 from lrm.planning.design.plus_rows import BLOCK, PlusRows, beside_identity, trace_gradient
+from lrm.planning.limits import ARRAY
 from lrm.planning.solvers import settings
 from lrm.planning.solvers.extra_rows import ExtraRows, RowsError, assemble, optimise_extra_rows
 from lrm.planning.solvers.gram_operators import ChainGram, GramOperator
@@ -40,20 +41,8 @@ from lrm.planning.solvers.quasi_newton import Descent, descend_orthantwise
 from lrm.queries.maps.linear import Floats, Integers
 from lrm.queries.maps.words import chain_blocks
 
-ENTRY_WORK = 1.1e-7
-"""Seconds of counted work per entry of Θ and round, over prefix sums of 400 to 5,000 values."""
-
-
 PIECE = 1 << 20
 """Entries of an array that is used in one piece."""
-
-
-MOST_PAIRS = 1 << 24
-"""Pairs of entries of the same cell that are kept (256 MB)."""
-
-
-MOST_ENTRIES = 1 << 25
-"""Rows × cells: arrays of that size are what takes most memory (256 MB each)."""
 
 
 def row_count(cells: int) -> int:
@@ -62,7 +51,7 @@ def row_count(cells: int) -> int:
     >>> row_count(1024), row_count(4096), row_count(65_536)
     (128, 256, 512)
     """
-    return max(16, min(settings.MOST_SPARSE_ROWS, 4 * isqrt(cells), MOST_ENTRIES // cells))
+    return max(16, min(settings.MOST_SPARSE_ROWS, 4 * isqrt(cells), (ARRAY * 2) // cells))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +107,7 @@ class _Resolution:
         gain = float(np.vdot(plus.solve_inner(np.eye(X.shape[1])), plus.scaled @ image))
         return self.function.share(gain, scale) * self.unit
 
-    def of_entries(self, x: Floats, *, support: _Support) -> tuple[float, Floats, Floats]:
+    def of_entries(self, x: Floats, *, support: Support) -> tuple[float, Floats, Floats]:
         """The error and its derivatives by the entries of a support and by their sizes.
 
         ``Q = G·Aᵀ·M⁻¹`` in one product with G; the error is a sum over the entries of A and Q.
@@ -141,7 +130,7 @@ class _Resolution:
         by_entry = gram.widths[cell] * support.products(x, middle) - scale[cell] * Q
         return self.function.share(gain, scale), unit * by_entry, unit * by_scale[cell]
 
-    def opened(self, X: sp.csr_array, clock: Clock, step: Step) -> _Support:
+    def opened(self, X: sp.csr_array, clock: Clock, step: Step) -> Support:
         """The entries that are not 0, and those that the steepest descent moves away from 0."""
         scale = _sizes(X)
         plus = self._plus(X, scale)
@@ -165,11 +154,11 @@ class _Resolution:
             cell, row = np.nonzero(moves.T | (values != 0))
             positions.append((cell + start, row))
         cell, row = (np.concatenate(part) for part in zip(*positions, strict=True))
-        return _Support(cell, row, (cells, rows))
+        return Support(cell, row, (cells, rows))
 
 
 @dataclass(frozen=True, eq=False)
-class _Support:
+class Support:
     """Which entries of cells × rows may differ from 0, in the order of the cells."""
 
     cell: Integers
@@ -189,7 +178,7 @@ class _Support:
     def products(self, x: Floats, matrix: Floats) -> Floats:
         """The entries of ``X @ matrix`` in the places of the support."""
         counts = np.diff(self.starts)
-        if int(counts @ counts) > MOST_PAIRS:
+        if int(counts @ counts) > ARRAY:
             return self._products_by_pieces(x, matrix)
         first, second = self.pairs
         weights = x[first] * matrix[self.row[first], self.row[second]]
@@ -319,7 +308,9 @@ class _Run:
     ) -> tuple[Descent, Floats | sp.csr_array]:
         def report(iteration: int, value: float) -> None:
             self.error = min(self.error, value * level.unit)
-            self._clock.spend(ENTRY_WORK * X.shape[0] * X.shape[1])
+            # Seconds of counted work per entry of Θ and round, over prefix sums of 400 to 5,000
+            # values.
+            self._clock.spend(1.1e-7 * X.shape[0] * X.shape[1])
             self._clock.tick(Step(self._name, self.rounds + iteration, self.error))
 
         descend = partial(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, asdict, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -23,14 +23,16 @@ from lrm.planning.design.cells import (
     reduce_rows,
     reduction_seconds,
 )
+from lrm.planning.design.inverses import left_inverse
 from lrm.planning.design.measured import Measured
-from lrm.planning.design.products.residuals import GaussianGroups
-from lrm.planning.design.products.rounding import round_gaussian, round_products
+from lrm.planning.design.products.rounding import round_products
 from lrm.planning.design.products.strategy import ProductStrategy
-from lrm.planning.design.reconstruction import Reconstruction
+from lrm.planning.design.reconstruction import FlatReconstruction, Reconstruction
 from lrm.planning.design.rounding import quantise
+from lrm.planning.solvers import settings
 from lrm.planning.solvers.race import Candidate
-from lrm.privacy.budget import Noise
+from lrm.privacy.norms import L1, L2, Norm
+from lrm.privacy.unit import PrivacyUnit
 from lrm.queries.maps.levels import LevelMap
 from lrm.queries.maps.linear import Floats, LinearMap
 from lrm.queries.maps.matrices import DenseMap, SparseMap
@@ -39,27 +41,28 @@ from lrm.queries.maps.products.combine import weigh_terms
 from lrm.queries.maps.products.filled import filled
 from lrm.queries.workload import Workload, weigh_rows
 
-LISTED_CELLS = 1 << 14
-"""Cells of a product up to which mechanisms for lists of cells are offered as well."""
-
-QUICK_ROUNDS = 5
-"""Power iterations for a bound on the largest singular value; each is valid by itself."""
-
-QUICK_STEPS = 4e9
-"""Steps of a product of matrices that a quick bound may take: 0.2 s."""
-
 
 @dataclass(frozen=True)
 class Search:
     """What a mechanism takes in addition to the queries.
 
-    The seed of random starts, the noise, whose norm of the columns counts, and the clock, which
-    says when the strategy must be there.
+    The seed of random starts, the norm of the columns that counts, and the clock, which says when
+    the strategy must be there.
     """
 
     seed: int = 0
-    noise: Noise = "laplace"
+    norm: Norm = field(default_factory=L1)
     clock: Clock = UNLIMITED
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether columns count in L2: optima are then convex programs."""
+        return isinstance(self.norm, L2)
+
+    @property
+    def limited_unit(self) -> PrivacyUnit | None:
+        """The unit whose rows are limited by group, which columns in L2 are compared for."""
+        return self.norm.unit if isinstance(self.norm, L2) else None
 
     def less(self, seconds: float) -> Search:
         """Return the search with an earlier deadline, which leaves time for what follows."""
@@ -115,10 +118,23 @@ class Problem:
         return domain is not None and domain.unit.neighbours == "substitute"
 
     @property
+    def has_long_ranges(self) -> bool:
+        """Whether the queries are ranges of thousands of cells, nearly one per cell.
+
+        Their rank is then near the number of cells: all that is gained by a factor of WᵀW is lost
+        in the time that it takes to find it.
+        """
+        rows, cells = self.merged.queries.shape
+        if cells <= settings.LONG_CELLS or 2 * rows < cells:
+            return False
+        return self.merged.queries.weighted_ranges() is not None
+
+    @property
     def is_listed(self) -> bool:
         """Whether cells are few enough to be listed: all mechanisms work then."""
         queries = self.workload.products
-        return queries is None or (queries.is_flat and queries.shape[1] <= LISTED_CELLS)
+        # Cells of a product up to which mechanisms for lists of cells are offered as well.
+        return queries is None or (queries.is_flat and queries.shape[1] <= (1 << 14))
 
     @cached_property
     def merged(self) -> MergedWorkload:
@@ -211,7 +227,8 @@ class Problem:
         """At least the largest singular value of R."""
         sizes = self._weighted.absolute()
         square, guess = np.inf, used.astype(np.float64)
-        for _ in range(QUICK_ROUNDS):
+        # Power iterations for a bound on the largest singular value; each is valid by itself.
+        for _ in range(5):
             image = self.factors * sizes.apply_transpose(sizes.apply(self.factors * guess))
             square = min(square, float((image[used] / guess[used]).max()))
             guess[used] = np.maximum(image[used] / image.max(), 1e-6)
@@ -220,7 +237,8 @@ class Problem:
     def _gram_norm(self) -> float:
         """``‖RRᵀ‖_F``, or infinity where it is not cheap."""
         m, n = self._weighted.shape
-        if m * n * min(m, n) > QUICK_STEPS:
+        # Steps of a product of matrices that a quick bound may take: 0.2 s.
+        if m * n * min(m, n) > 4e9:
             return np.inf
         R = self._weighted.dense() * self.factors
         return float(np.linalg.norm(R @ R.T if m <= n else R.T @ R))
@@ -246,10 +264,10 @@ class Problem:
         """``‖W‖_F²`` with the importance of each query."""
         return weigh_rows(self.workload.queries, self.workload.importance).squared_norm()
 
-    def tree_error(self, tree: LevelMap, noise: Noise) -> float:
+    def tree_error(self, tree: LevelMap, norm: Norm) -> float:
         """(Weighted) ``‖B‖²·Δ²`` of a tree over all cells, in closed form: O(m·n)."""
         weighted = weigh_rows(self.workload.queries, self.workload.importance)
-        square = tree.column_norm(1 if noise == "laplace" else 2) ** 2
+        square = tree.column_norm(norm.order) ** 2
         return tree.reconstruction_squared_norm(weighted) * square
 
     def queries_for(self, strategy: Strategy) -> LinearMap:
@@ -277,9 +295,9 @@ class SearchRecord:
         return min(candidate.error for candidate in self.candidates)
 
     def details(self) -> dict[str, Any]:
-        """Plain facts, for people and for files."""
-        facts = {**asdict(self), "candidates": [asdict(candidate) for candidate in self.candidates]}
-        return {name: value for name, value in facts.items() if value is not None}
+        """How the search ended, for people and for files."""
+        effort = {} if self.effort is None else {"effort": self.effort}
+        return {"converged": self.converged, "interrupted": self.interrupted, **effort}
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,11 +335,26 @@ class Choice(ABC):
         """Whether its error is an estimate."""
         return False
 
-    @abstractmethod
     def rounded(
-        self, problem: Problem, noise: Noise, max_records: int | None
+        self, problem: Problem, norm: Norm, max_records: int | None
     ) -> tuple[Measured, Reconstruction]:
-        """The integers that will be measured, and the reconstruction."""
+        """The integers that will be measured, and the reconstruction: made once, and kept."""
+        key = problem, norm, max_records
+        if key not in self._rounded:
+            self._rounded[key] = self.round(problem, norm, max_records)
+        return self._rounded[key]
+
+    @cached_property
+    def _rounded(
+        self,
+    ) -> dict[tuple[Problem, Norm, int | None], tuple[Measured, Reconstruction]]:
+        return {}
+
+    @abstractmethod
+    def round(
+        self, problem: Problem, norm: Norm, max_records: int | None
+    ) -> tuple[Measured, Reconstruction]:
+        """Round it to integers for a norm, for tables of up to some records."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,8 +378,17 @@ class Strategy(Choice):
     reconstruction: LinearMap | None = None
     queries: LinearMap | None = None
 
-    def rounded(
-        self, problem: Problem, noise: Noise, max_records: int | None
+    def row_errors(self, problem: Problem, norm: Norm) -> Floats:
+        """``‖B_i‖²·Δ²`` of each query in real numbers, by least squares."""
+        plain = FlatReconstruction(
+            problem.queries_for(self), self.matrix, left_inverse(self.matrix)
+        )
+        factors = self.cell_map.largest_factors().astype(np.float64)
+        moved = (self.matrix.column_power_sums(norm.order) * factors**norm.order).max()
+        return np.asarray(plain.row_squared_norms * float(moved) ** norm.power)
+
+    def round(
+        self, problem: Problem, norm: Norm, max_records: int | None
     ) -> tuple[Measured, Reconstruction]:
         queries = problem.queries_for(self)
         return quantise(
@@ -355,7 +397,7 @@ class Strategy(Choice):
             queries,
             reconstruction=self.reconstruction,
             max_records=max_records,
-            noise=noise,
+            norm=norm,
         )
 
 
@@ -363,15 +405,11 @@ class Strategy(Choice):
 class ProductChoice(Choice):
     """Marginals (for Laplace noise) or residuals (Gaussian) over products of attributes."""
 
-    found: ProductStrategy | GaussianGroups
+    found: ProductStrategy
 
-    def rounded(
-        self, problem: Problem, noise: Noise, max_records: int | None
+    def round(
+        self, problem: Problem, norm: Norm, max_records: int | None
     ) -> tuple[Measured, Reconstruction]:
-        del noise  # that of ``found``
         assert problem.products is not None  # noqa: S101 - made for such a problem
-        if isinstance(self.found, GaussianGroups):
-            way_back = round_gaussian(problem.products, self.found, max_records)
-        else:
-            way_back = round_products(problem.products, self.found, max_records)
-        return way_back.measured, way_back
+        reconstruction = round_products(problem.products, self.found, max_records, norm)
+        return reconstruction.measured, reconstruction

@@ -12,32 +12,21 @@ import scipy.sparse as sp
 
 from lrm.errors import UsageError, WorkloadError
 from lrm.planning.design.cells import SECONDS_PER_STEP, CellMap
+from lrm.planning.limits import MEMORY
 from lrm.planning.solvers.gaussian import optimise_gaussian
 from lrm.planning.solvers.race import Candidate
 from lrm.planning.strategies.base import Problem, Search, SearchRecord, Strategy
-from lrm.privacy.budget import Noise
+from lrm.privacy.norms import Norm
 from lrm.queries.maps.levels import LevelMap
 from lrm.queries.maps.linear import Floats
 from lrm.queries.maps.matrices import SparseMap
-
-MOST_ROWS = 512
-"""A batch of more queries than this is not taken for its own strategy."""
 
 PROVEN = 1.0 + 1e-6
 """A baseline no more above a bound on all strategies is the best of them, but for what rounding to
 integers costs. The bound itself leaves room for float64, 7·10⁻⁹ over a million cells."""
 
-FANOUTS = (2, 3, 4, 5, 8, 16)
-"""Fan-outs of the trees that no plan of few cells is worse than."""
-
-RESULT_ENTRIES = 1 << 26
-"""Noise on results measures the workload itself, as a matrix of at most this number of weights."""
-
 LARGEST = 4096
 """Merged cells up to which the matrix mechanism has n×n arrays."""
-
-FLOOR = 1e-8
-"""Least eigenvalue of its M over the largest diagonal entry: L then determines every cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +44,7 @@ def baselines(problem: Problem, search: Search) -> list[BaselineResult]:
     Trees over very many cells take their time: when that is up, the others are left out. So are
     all of them where one of the first two is proven to be the best of all strategies.
     """
-    on_data, on_results = naive_errors(problem, search.noise)
+    on_data, on_results = naive_errors(problem, search.norm)
     results = [
         BaselineResult("noise-on-data", on_data, partial(noise_on_data, problem, search)),
         BaselineResult("noise-on-results", on_results, partial(noise_on_results, problem, search)),
@@ -66,7 +55,7 @@ def baselines(problem: Problem, search: Search) -> list[BaselineResult]:
     for name, tree in _trees(problem.cell_count):
         if search.clock.ended:
             break
-        error = problem.tree_error(tree, search.noise)
+        error = problem.tree_error(tree, search.norm)
         results.append(BaselineResult(name, error, partial(Strategy, "tree", cells, tree)))
     return results
 
@@ -78,7 +67,8 @@ def is_proven(problem: Problem, results: Sequence[BaselineResult]) -> bool:
 
 def _trees(cells: int) -> Iterator[tuple[str, LevelMap]]:
     yield "wavelet", haar_tree(cells)
-    for fanout in FANOUTS:
+    # Fan-outs of the trees that no plan of few cells is worse than.
+    for fanout in (2, 3, 4, 5, 8, 16):
         yield f"tree, fan-out {fanout}", total_tree(cells, fanout)
         yield f"tree, fan-out {fanout}, no root", total_tree(cells, fanout, root=False)
 
@@ -93,7 +83,8 @@ def best_baseline(results: Sequence[BaselineResult], *, interrupted: bool = Fals
 
 def own_rows(problem: Problem) -> Floats | None:
     """The queries themselves over merged cells, weighted, or None where they are very many."""
-    if problem.workload.shape[0] > min(MOST_ROWS, 4 * len(problem.reduced)):
+    # A batch of more queries than this is not taken for its own strategy.
+    if problem.workload.shape[0] > min(512, 4 * len(problem.reduced)):
         return None
     return np.asarray(problem.scaled_queries.dense())
 
@@ -117,10 +108,10 @@ def noise_on_results(problem: Problem, search: Search) -> Strategy:
     """
     del search
     queries, cells = problem.workload.queries, CellMap.trivial(problem.cell_count)
-    if problem.products is None and queries.entry_count > RESULT_ENTRIES:
+    if problem.products is None and queries.entry_count > MEMORY // 2:
         queries, cells = problem.merged.queries, problem.merged.cell_map
     m = queries.shape[0]
-    if queries.entry_count > RESULT_ENTRIES:
+    if queries.entry_count > MEMORY // 2:
         raise WorkloadError(
             f"noise on results would measure all {m:,} queries one by one; choose another mechanism"
         )
@@ -132,14 +123,11 @@ def noise_on_results(problem: Problem, search: Search) -> Strategy:
     )
 
 
-def naive_errors(problem: Problem, noise: Noise) -> tuple[float, float]:
+def naive_errors(problem: Problem, norm: Norm) -> tuple[float, float]:
     """(Weighted) error of noise on data and of noise on results, without building either."""
     queries, weight = problem.workload.queries, problem.workload.importance
     count = queries.shape[0] if weight is None else float(weight.sum())
-    if noise == "laplace":
-        square = float(queries.column_absolute_sums().max()) ** 2
-    else:
-        square = float(queries.column_squared_sums().max())
+    square = float(queries.column_power_sums(norm.order).max()) ** norm.power
     return problem.weighted_squared_norm(), count * square
 
 
@@ -226,6 +214,7 @@ def matrix(problem: Problem, search: Search) -> Strategy:
     }
     M = optimum.L.T @ optimum.L
     values, vectors = la.eigh(M, check_finite=False)
-    values = np.maximum(values, FLOOR * float(np.diag(M).max(initial=0.0)))
+    # Least eigenvalue of its M over the largest diagonal entry: L then determines every cell.
+    values = np.maximum(values, 1e-8 * float(np.diag(M).max(initial=0.0)))
     root = (vectors * np.sqrt(values)) @ vectors.T
     return Strategy("matrix", cells, problem.from_reduced(root), facts=facts)

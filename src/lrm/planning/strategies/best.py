@@ -9,6 +9,7 @@ from typing import get_args
 import numpy as np
 
 from lrm.errors import UsageError
+from lrm.planning.limits import ARRAY
 from lrm.planning.solvers import settings
 from lrm.planning.solvers.families import polish
 from lrm.planning.solvers.families import search as search_strategy
@@ -33,7 +34,7 @@ from lrm.planning.strategies.baselines import (
     own_rows,
 )
 from lrm.planning.strategies.certificate import least_error
-from lrm.planning.strategies.large import add_rows, best_long, has_long_ranges
+from lrm.planning.strategies.large import add_rows, best_long
 from lrm.planning.strategies.products import (
     best_products,
     bounded,
@@ -47,22 +48,12 @@ from lrm.queries.maps.products.values import Reduction, merge_values
 
 EFFORTS: tuple[str, ...] = get_args(Effort)
 
-TIE = 1e-6
-"""A relative difference of errors that is less than what rounding to integers costs."""
-
-LIST_GAIN = 1e-3
-"""A relative gain that is worth a list of thousands of cells in place of a product."""
-
 LAST = "last weights"
 """What a strategy is called that another one starts from."""
 
 
-DENSE_ENTRIES = 3e7
-"""Rank × merged cells up to which the solvers run: they hold several arrays of that size."""
-
-
 def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Choice:
-    """Search for the strategy of least error, from every start that a baseline offers.
+    """Search for the strategy of least total error, from every start that a baseline offers.
 
     The decision, from top to bottom::
 
@@ -81,6 +72,12 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Choi
                                                                    rows, few random rows and
                                                                    the row space
 
+    Both halves are called alone for batches of several statements, by
+    `lrm.planning.plan.settling.settle`: ``best_over_products``, then rounds that weigh the
+    statements by their ratios to an even split; ``best_over_cells`` with these weights, then rounds
+    on what it has found (`refine`). What any of them finds is one proposal of
+    `lrm.planning.plan.loop`, which compares it, in integers, with shaped noise.
+
     What was tried is in ``record`` (`SearchRecord`). See ``docs/explanation/best.md``.
     """
     product_choice = best_over_products(problem, search, effort)
@@ -95,8 +92,8 @@ def best_over_products(problem: Problem, search: Search, effort: Effort) -> Prod
         return None
     # Over very few cells, a longer search over products found no more on any batch of the
     # benchmarks than that over their list does.
-    few = has_few_cells(problem, "quick", search.noise)
-    quick = few and effort == "normal" and search.noise == "laplace"
+    few = has_few_cells(problem, "quick", search)
+    quick = few and effort == "normal" and not search.is_gaussian
     return best_products(problem, search, effort="quick" if quick else effort)
 
 
@@ -107,38 +104,46 @@ def best_over_cells(
     if product_choice is None:
         return _best_listed(problem, search, effort, {})
     product_choice = bounded(product_choice, problem)
-    few = has_few_cells(problem, effort, search.noise)
+    few = has_few_cells(problem, effort, search)
     proven = _error(product_choice) <= PROVEN * (product_choice.least_error or 0.0)
     if not few or proven or search.clock.must_end():
         return product_choice
     flat, reduction = flat_problem(problem)
     rows, cells = flat.workload.shape
-    if min(rows, cells) * cells > DENSE_ENTRIES:
+    if min(rows, cells) * cells > ARRAY * 2:
         return product_choice
-    if search.noise == "laplace":
+    if not search.is_gaussian:
         starts = {"products": on_representatives(merged_rows(product_choice, reduction), flat)}
-        listed = [_best_listed(flat, search, effort, starts)]
+        several = len(problem.workload.statements) > 1
+        seconds = settings.BUDGETS[effort].descent_seconds if several else np.inf
+        listed = [_best_listed(flat, search, effort, starts, seconds)]
     else:
         # The optimum for Gaussian noise to 0.1 % takes little time on few cells.
         tight: Effort = "normal" if effort == "quick" else effort
         listed = [_best_listed(flat, search, tight, {})]
-    bound = least_error(flat, search.clock, most=settings.BOUND_SECONDS)
+    # Seconds of one core that a bound for the merged cells of a product may take.
+    bound = least_error(flat, search.clock, most=1.0)
     lifted = [_over_all_cells(strategy, flat, reduction) for strategy in listed]
     return _least(product_choice, lifted, bound)
 
 
-def refine(problem: Problem, search: Search, strategy: Strategy) -> Strategy | None:
-    """Go on from a strategy that was found for other importances of the same queries.
-
-    None where it is not one over a list of few merged cells, which descents can go on from.
-    """
-    flat, reduction = (problem, None) if problem.products is None else flat_problem(problem)
+def is_refinable(problem: Problem, search: Search, strategy: Choice) -> bool:
+    """Whether a descent can go on from a strategy: it is one over a list of few merged cells."""
+    if not isinstance(strategy, Strategy):
+        return False
+    flat = problem if problem.products is None else flat_problem(problem)[0]
     (queries, cells), (rows, columns) = flat.merged.queries.shape, strategy.matrix.shape
-    work = cells * min(queries, cells) ** 2 if search.noise == "gaussian" else cells * rows**2
-    if columns != cells or work > settings.REFINED_WORK:
-        return None
-    if search.noise == "gaussian":
-        listed = best_gaussian(flat, search, "normal")
+    work = cells * min(queries, cells) ** 2 if search.is_gaussian else cells * rows**2
+    # Measurements² × merged cells up to which a descent goes on from a strategy: a tenth of a
+    # second (`python -m benchmarks statements meet`).
+    return columns == cells and work <= 1e7
+
+
+def refine(problem: Problem, search: Search, strategy: Strategy) -> Strategy:
+    """Go on from a strategy that was found for other importances of the same queries."""
+    flat, reduction = (problem, None) if problem.products is None else flat_problem(problem)
+    if search.is_gaussian:
+        listed = replace(best_gaussian(flat, search, "normal"), record=strategy.record)
     else:
         race = Race(flat.reduced, search.clock)
         start = strategy.matrix.dense() * flat.factors
@@ -149,7 +154,7 @@ def refine(problem: Problem, search: Search, strategy: Strategy) -> Strategy | N
     return listed if reduction is None else _over_all_cells(listed, flat, reduction)
 
 
-def has_few_cells(problem: Problem, effort: Effort, noise: str) -> bool:
+def has_few_cells(problem: Problem, effort: Effort, search: Search) -> bool:
     """Whether the merged cells of a product are few enough for a search over a list of them."""
     if not problem.is_listed or problem.products is None:
         return False
@@ -157,11 +162,12 @@ def has_few_cells(problem: Problem, effort: Effort, noise: str) -> bool:
     queries, cells = merged.batch.queries, merged.cells
     if queries * cells > settings.FLAT_ENTRIES:
         return False
-    if noise == "gaussian":
+    if search.is_gaussian:
         plain = effort == "quick" and merged.batch.simple
-        most = settings.PRODUCT_WORK if plain else settings.GAUSSIAN_WORK[effort]
+        # Queries that are all products rarely gain from a list.
+        most = 8e6 if plain else settings.BUDGETS[effort].gaussian_work
         return min(queries, cells) ** 2 * cells <= most
-    return cells <= settings.FLAT_CELLS[effort]
+    return cells <= settings.BUDGETS[effort].listed_cells
 
 
 def _over_all_cells(strategy: Strategy, flat: Problem, reduction: Reduction) -> Strategy:
@@ -176,7 +182,9 @@ def _least(product_choice: ProductChoice, listed: Sequence[Strategy], bound: flo
     # At the same error a list of cells wins: its integers are finer than those of products.
     # Thousands of cells take many seconds to round, which nothing must be gained for.
     cells = max(strategy.matrix.shape[1] for strategy in listed)
-    tie = TIE if cells <= settings.FLAT_CELLS["quick"] else -LIST_GAIN
+    # A relative difference of errors that is less than what rounding to integers costs.
+    # A relative gain that is worth a list of thousands of cells in place of a product.
+    tie = 1e-6 if cells <= settings.BUDGETS["quick"].listed_cells else -1e-3
     best = min(
         every, key=lambda contender: _error(contender) * (1 + tie * (contender is product_choice))
     )
@@ -196,7 +204,11 @@ def _error(strategy: Choice) -> float:
 
 
 def _best_listed(
-    problem: Problem, search: Search, effort: Effort, starts: dict[str, Floats]
+    problem: Problem,
+    search: Search,
+    effort: Effort,
+    starts: dict[str, Floats],
+    descent_seconds: float = np.inf,
 ) -> Strategy:
     """The best over a list of cells, searched from some starts in addition to its own."""
     in_time = search.clock.affords(problem.reduction_seconds + problem.rounding_seconds)
@@ -209,15 +221,15 @@ def _best_listed(
     # Noise on results is on cells that are not merged: a search finds its equal on merged ones.
     least = min(offers, key=lambda offer: offer.error)
     proven = is_proven(problem, offers) and least.name == "noise-on-data"
-    is_large = min(rows, cells) * cells > DENSE_ENTRIES
-    if search.noise == "laplace" and not proven and (is_large or has_long_ranges(problem)):
+    is_large = min(rows, cells) * cells > ARRAY * 2
+    if not search.is_gaussian and not proven and (is_large or problem.has_long_ranges):
         return add_rows(problem, search, effort, best_baseline(offers))
     if proven or is_large or not in_time:
         return best_baseline(offers, interrupted=not (proven or in_time))
     search = search.less(problem.rounding_seconds)
-    if search.noise == "gaussian":
+    if search.is_gaussian:
         return best_gaussian(problem, search, effort)
-    return _searched(problem, search, effort, offers, starts)
+    return _searched(problem, search, effort, offers, starts, descent_seconds)
 
 
 def _needs_trees(problem: Problem, *, in_time: bool) -> bool:
@@ -233,24 +245,26 @@ def _needs_trees(problem: Problem, *, in_time: bool) -> bool:
     return importance is None and (queries.shape[1] > settings.LONG_CELLS or not in_time)
 
 
-def _searched(
+def _searched(  # noqa: PLR0913, PLR0917 - each is a choice of the caller
     problem: Problem,
     search: Search,
     effort: Effort,
     offers: Sequence[BaselineResult],
     extra_starts: dict[str, Floats],
+    descent_seconds: float,
 ) -> Strategy:
     """What the solvers find, or the best baseline if that is better."""
     baseline = min(offers, key=lambda offer: offer.error)
-    threshold, patience = settings.THRESHOLDS[effort]
+    budget = settings.BUDGETS[effort]
     race = search_strategy(
         problem.reduced,
-        threshold=threshold,
-        patience=patience,
+        threshold=budget.threshold,
+        patience=budget.patience,
         seed=search.seed,
         clock=search.clock,
         starts=extra_starts | _own_starts(problem, search),
         gram=structured_gram(problem.scaled_queries),
+        descent_seconds=descent_seconds,
     )
     tried = [Candidate(offer.name, offer.error, 0) for offer in offers]
     winner = baseline.name if baseline.error < race.error else race.winner
@@ -278,12 +292,14 @@ def has_fast_optimum(problem: Problem, search: Search, effort: str) -> bool:
     """Whether ``best_gaussian`` is affordable without ``problem.reduced``."""
     queries = problem.workload.queries
     return (
-        search.noise == "gaussian"
+        search.is_gaussian
         and effort != "quick"
         and queries.has_closed_forms
         and queries.gram_chain() is not None
         and problem.workload.importance is None
-        and 2 <= queries.shape[1] <= settings.CHAIN_CELLS
+        # Prefix sums and all ranges over at most as many cells are solved, not measured by trees.
+        # The solver takes seconds; the n × n integers of the plan and their inverse take the rest.
+        and 2 <= queries.shape[1] <= 4096
     )
 
 
@@ -292,7 +308,7 @@ def best_gaussian(problem: Problem, search: Search, effort: str) -> Strategy:
     optimum = optimise_gaussian_map(
         problem.scaled_queries,
         lambda: problem.reduced,
-        tolerance=settings.GAUSSIAN_TOLERANCES[effort],
+        tolerance=settings.BUDGETS[effort].tolerance,
         clock=search.clock,
     )
     candidate = Candidate("L2 optimum", optimum.upper, optimum.rounds)

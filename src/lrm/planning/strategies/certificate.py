@@ -15,9 +15,6 @@ from lrm.planning.solvers.gaussian import optimise_gaussian
 from lrm.planning.solvers.products.bounds import product_bound
 from lrm.planning.strategies.base import Problem
 
-PROVEN = 1.001
-"""An error no more above a bound that costs nothing needs no better one."""
-
 
 def certificate_seconds(problem: Problem) -> float:
     """About how long ``least_error`` takes at least: two rounds that cannot be stopped."""
@@ -46,7 +43,8 @@ def least_error(
     if problem.products is not None and not problem.is_listed:
         return product_bound(problem.products)
     quick = problem.quick_bound
-    if _is_closed_form(problem) or error <= PROVEN * quick:
+    # An error no more above a bound that costs nothing needs no better one.
+    if _is_closed_form(problem) or error <= 1.001 * quick:
         return quick
     needed = certificate_seconds(problem)
     if needed > most or not clock.affords(needed) or not problem.reduced.any():

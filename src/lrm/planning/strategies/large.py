@@ -17,8 +17,9 @@ from scipy.optimize import minimize
 from lrm.clock import Step
 from lrm.errors import StopSolver
 from lrm.planning.design.inverses import left_inverse
-from lrm.planning.design.plus_rows import BLOCK, MOST_WEIGHTS
+from lrm.planning.design.plus_rows import BLOCK
 from lrm.planning.design.reconstruction import FlatReconstruction
+from lrm.planning.limits import MEMORY
 from lrm.planning.solvers import settings
 from lrm.planning.solvers.extra_rows import with_cells
 from lrm.planning.solvers.gram_operators import GramOperator, gram_operator
@@ -43,33 +44,14 @@ from lrm.queries.maps.levels import LevelMap, level_energies, level_sizes
 from lrm.queries.maps.linear import Floats, LinearMap
 from lrm.queries.maps.matrices import SparseMap
 
-MOST_OWN_ROWS = 2048
-"""Queries up to which they are measured themselves, where the cells are far more."""
-
-ROUNDING_SECONDS = 1.5e-7
-"""Seconds of one core, per row and cell, that it takes to round a strategy and to invert it."""
-
 NEGLIGIBLE = 1e-6
 """A level of a tree with a smaller share of the weight than this is not measured at all."""
-
-
-def has_long_ranges(problem: Problem) -> bool:
-    """Whether the queries are ranges of thousands of cells, nearly one per cell.
-
-    Their rank is then near the number of cells: all that is gained by a factor of WᵀW is lost
-    in the time that it takes to find it.
-    """
-    queries = problem.merged.queries
-    rows, cells = queries.shape
-    if cells <= settings.LONG_CELLS or 2 * rows < cells:
-        return False
-    return queries.weighted_ranges() is not None
 
 
 def best_long(problem: Problem, search: Search, effort: str) -> Strategy:
     """The better of a weighted tree and of sparse rows, for prefix sums and all ranges."""
     tree = best_tree(problem, search)
-    if effort == "quick" or search.noise != "laplace":
+    if effort == "quick" or search.is_gaussian:
         return tree
     return add_rows(problem, search, effort, tree)
 
@@ -77,15 +59,19 @@ def best_long(problem: Problem, search: Search, effort: str) -> Strategy:
 def add_rows(problem: Problem, search: Search, effort: str, known: Strategy) -> Strategy:
     """The better of what is known and of sparse rows in addition to the identity."""
     queries = problem.scaled_queries
-    if 2 * queries.shape[0] < queries.shape[1] and queries.shape[0] <= MOST_OWN_ROWS:
+    # Queries up to which they are measured themselves, where the cells are far more.
+    if 2 * queries.shape[0] < queries.shape[1] and queries.shape[0] <= 2048:
         known = _add_own_rows(problem, search, known)
     if search.clock.must_end():
         return known
     # Prefix sums and all ranges are too long for rows that repeat, and to be written out.
-    if not queries.has_closed_forms and has_long_ranges(problem):
+    if not queries.has_closed_forms and problem.has_long_ranges:
         reach = _reach(queries)
         known = _add_periodic_rows(problem, search, effort, known)
-        if search.clock.must_end() or settings.SPARSE_REACHES * reach <= queries.shape[1]:
+        # Where it goes into the cells more often than this, no rows but those that repeat are
+        # tried: beside them, sparse rows had 2.4 % less error at 8 (4,096 cells), and 5 to 10 %
+        # more at 16, at quick effort (python -m benchmarks long).
+        if search.clock.must_end() or 12 * reach <= queries.shape[1]:
             return known
     chain, basis = queries.gram_chain(), None
     if (
@@ -99,7 +85,8 @@ def add_rows(problem: Problem, search: Search, effort: str, known: Strategy) -> 
         gram = gram_operator(queries)
     rows = row_count(gram.cells)
     levels = stages(gram.cells, rows)
-    search = search.less(ROUNDING_SECONDS * rows * queries.shape[1])
+    # Seconds of one core, per row and cell, that it takes to round a strategy and to invert it.
+    search = search.less(1.5e-7 * rows * queries.shape[1])
     sparse_rows = optimise_sparse_rows(
         gram,
         rows,
@@ -126,7 +113,7 @@ def _add_periodic_rows(problem: Problem, search: Search, effort: str, known: Str
     """
     queries = problem.scaled_queries
     ranges, cells = queries.weighted_ranges(), queries.shape[1]
-    if ranges is None or queries.entry_count > MOST_WEIGHTS:
+    if ranges is None or queries.entry_count > MEMORY:
         return known
     reach = _reach(queries)
     if settings.LEAST_REACHES * reach > cells:
@@ -205,7 +192,7 @@ def best_tree(problem: Problem, search: Search) -> Strategy:
     """
     queries = problem.workload.queries
     best_error, best, tried = np.inf, None, []
-    candidates = _totals(queries) if search.noise == "laplace" else [_contrasts(queries)]
+    candidates = [_contrasts(queries)] if search.is_gaussian else _totals(queries)
     for number, (error, tree) in enumerate(candidates, start=1):
         name = f"{'contrasts' if tree.contrast else 'tree'}, fan-out {tree.fanouts[0]}"
         tried.append(Candidate(name, error, 1))

@@ -58,7 +58,7 @@ def lowrank(  # noqa: PLR0913 - the parameters of the paper
     if not gamma > 0:
         raise UsageError(f"gamma must be above 0, not {gamma}; the paper uses 0.01")
     # The authors' later variant for Gaussian noise projects onto L2 balls instead.
-    schedule = Schedule(norm=1 if search.noise == "laplace" else 2)
+    schedule = Schedule(norm=search.norm.order)
     if not exact:  # as printed, the relaxed program ends at gamma
         schedule = replace(schedule, slack=None)
     # A merged column stands for several of the workload: its residual counts as often.

@@ -30,12 +30,9 @@ from lrm.privacy.bodies.base import MOST_COLUMNS
 from lrm.privacy.bodies.cube import Cube
 from lrm.privacy.bodies.facets import MOST_FACETS
 from lrm.privacy.bodies.sampling import Sample
-from lrm.privacy.budget import Noise
+from lrm.privacy.norms import BodyNorm, Norm
 from lrm.queries.maps.linear import Floats, LinearMap
 from lrm.queries.maps.matrices import DenseMap, SparseMap
-
-FREE_SECONDS = 2.2e-9
-"""Seconds of a round of the search for free points, per direction, point and squared dimension."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,42 +82,40 @@ class ShapedChoice(Choice):
     def is_simulated(self) -> bool:
         return isinstance(self.shape, Split)
 
-    def rounded(
-        self, problem: Problem, noise: Noise, max_records: int | None
+    def round(
+        self, problem: Problem, norm: Norm, max_records: int | None
     ) -> tuple[Measured, Reconstruction]:
-        del problem, noise
+        del problem, norm  # that of the body
         measured = self._measured(max_records)
         return measured, measured.reconstruct(self.queries)
 
     def _measured(self, max_records: int | None) -> Measured:
         if isinstance(self.shape, TableGroups):
             bits = min(30, most_bits(max_records or DEFAULT_MAX_RECORDS))
-            matrix = SparseMap(sp.csr_array(self.rows * 2.0**bits))
+            whole_rows = SparseMap(sp.csr_array(self.rows * 2.0**bits))
             body = self.shape.body(1 << (bits - self.replaced))
-            return Measured.of_cells(
-                matrix, self.cell_map, bits, None, body, replaced=self.replaced
-            )
+            norm = BodyNorm(body, self.replaced)
+            return Measured.of_cells(whole_rows, self.cell_map, bits, None, norm)
         if np.array_equal(self.rows, np.rint(self.rows)):
             bits = min(24, most_bits(max_records or DEFAULT_MAX_RECORDS))
         else:
             bits = most_bits(max_records or FINE_MAX_RECORDS)
         # Half of a difference must be whole.
         rounded_rows = np.rint(self.rows * 2.0 ** (bits - self.replaced)) * 2.0**self.replaced
+        matrix = DenseMap(rounded_rows)
         if isinstance(self.shape, Split):
             moved = (rounded_rows * self.cell_map.largest_factors()).T.astype(np.int64)
             try:
                 parts = split_body(moved, self.shape, bits)
             except WorkloadError as reason:
                 raise ConvergenceError(str(reason)) from None
-            return Measured.of_cells(DenseMap(rounded_rows), self.cell_map, bits, None, parts)
+            return Measured.of_cells(matrix, self.cell_map, bits, None, BodyNorm(parts))
         for margin in MARGINS:
             outer = verified_body(self.shape.points * 2.0**bits, margin)
             if outer is not None:
                 try:
-                    dense = DenseMap(rounded_rows)
-                    return Measured.of_cells(
-                        dense, self.cell_map, bits, None, outer, replaced=self.replaced
-                    )
+                    norm = BodyNorm(outer, self.replaced)
+                    return Measured.of_cells(matrix, self.cell_map, bits, None, norm)
                 except WorkloadError:  # a column is not inside: a wider margin
                     continue
         raise ConvergenceError("the facets of the hull cannot be listed in integers")
@@ -165,9 +160,11 @@ def hull_candidates(
     columns = np.asarray(problem.reduced.T) if held is None else held
     n, k = columns.shape
     is_listed = n <= settings.HULL_CELLS.get(k, 0) and search.clock.affords(1.0)
-    is_split = settings.LEAST_SPLIT <= k <= settings.MOST_SPLIT and k <= n <= settings.SPLIT_CELLS
-    is_split = is_split and n * k * k <= settings.SPLIT_WORK
-    is_split = is_split and held is None and search.clock.affords(settings.FREE_WORK[effort][2])
+    # Merged cells of hulls that are sampled by rejection, and these times squared ranks.
+    is_split = 7 <= k <= settings.MOST_SPLIT and k <= n <= 2048 and n * k * k <= 530_000
+    is_split = (
+        is_split and held is None and search.clock.affords(settings.BUDGETS[effort].free_seconds)
+    )
     if not is_listed and not is_split:
         return []
     rounds = 0
@@ -182,7 +179,9 @@ def hull_candidates(
     if is_listed:
         candidates += _by_facets(problem, columns, sample, effort, on_round)
         least = min([least, *(candidate.error for candidate in candidates)])
-    if is_split:
+    # Where facets can be listed with as many free points, rejection gains nothing.
+    enough = settings.FREE_LISTED.get(k, math.inf) >= settings.BUDGETS["quick"].free_points * k
+    if is_split and not (candidates and enough):
         candidates += _by_parts(problem, sample, effort, least, on_round)
     return candidates
 
@@ -192,12 +191,19 @@ def _free_points(
 ) -> Floats:
     """Points to add to the hull of the columns; none where they would not lower its error."""
     n, k = columns.shape
-    rounds, directions, seconds = settings.FREE_WORK[effort]
-    rounds = min(rounds, int(seconds / (FREE_SECONDS * directions * (n + count) * k * k)))
-    if n > settings.FREE_COLUMNS * k or rounds < 1:
+    budget = settings.BUDGETS[effort]
+    rounds, fewest = budget.free_rounds, budget.free_directions
+    seconds = budget.free_seconds
+    # Seconds of a round of the search for free points, per direction, point and squared dimension.
+    each = 2.2e-9 * (n + count) * k * k
+    rounds = min(rounds, int(seconds / (fewest * each)))
+    # Merged cells per dimension above which free points do not lower the error.
+    if n > 16 * k or rounds < 1:
         return np.empty((0, k))
     points = short_points(sample, count)
     start = estimate_hull(np.vstack([columns, points]))
+    # Most directions of a round.
+    directions = min(1024, int(seconds / (rounds * each)))
     return lower_error(columns, points, start.second_moment, rounds, directions, on_round)
 
 
@@ -216,7 +222,7 @@ def _by_facets(
     if hull is None:
         return []
     best = hull
-    count = settings.FREE_LISTED.get(k, settings.FREE_POINTS[effort] * k)
+    count = settings.FREE_LISTED.get(k, settings.BUDGETS[effort].free_points * k)
     with suppress(StopSolver):
         free = _free_points(columns, sample, count, effort, on_round)
         more = Hull.of(np.vstack([columns, free]))
@@ -243,7 +249,7 @@ def _by_parts(
     k = columns.shape[1]
     tables = tables_of(problem)
     listed = None if tables is None else [table.rows for table in tables]
-    free = _free_points(columns, sample, settings.FREE_POINTS[effort] * k, effort, on_round)
+    free = _free_points(columns, sample, settings.BUDGETS[effort].free_points * k, effort, on_round)
     plain_error = float(np.trace(sample.second_moment)) / 2
     for points in ([free] if len(free) else []) + [free[:0]]:
         known = sample
@@ -256,7 +262,8 @@ def _by_parts(
         if len(points) and not error < settings.FREE_WORTH * plain_error:
             continue
         on_round(error if is_known else least)
-        most = settings.FREE_DRAW_SECONDS if len(points) else settings.DRAW_SECONDS
+        # Seconds that a draw may take in the mean: a fortieth of what ends it with an error.
+        most = 0.5 if len(points) else 3.0
         best = best_split(columns, points, known, listed, most)
         if best is None:
             continue

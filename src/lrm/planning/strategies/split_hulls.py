@@ -27,10 +27,6 @@ from lrm.privacy.bodies.split import MOST_LEAVES, SplitHull, Tree, distinct, lea
 from lrm.privacy.bodies.tables import Tables
 from lrm.queries.maps.linear import Floats, Integers
 
-TRIALS, MOST_TRIALS, FEWEST, ENOUGH, POOL = 1 << 10, 1 << 14, 10, 40, 1 << 12
-"""Least and most proposals that estimate the acceptance of a node, accepted ones that are needed
-and that suffice, and points of a leaf that they are made of."""
-
 
 @dataclass(frozen=True, eq=False)
 class Split:
@@ -105,7 +101,7 @@ def _splits(
 
 
 def _orthogonal(split: Split, covariance: Floats) -> Split:
-    """The same leaves with each made uncorrelated with those before, and round.
+    """The leaves, each made uncorrelated with those before, and round.
 
     The product of the projections is then much nearer to the hull: for all 2-way tables of three
     attributes of three values, one proposal in 500 is accepted instead of one in 100,000.
@@ -200,6 +196,8 @@ def split_body(columns: Integers, split: Split, bits: int) -> SplitHull:
 
 def _seconds(body: SplitHull) -> float:
     """About how long a draw takes: proposals and norms, by the acceptance of each node."""
+    # Least and most proposals that estimate the acceptance of a node.
+    trials, most_trials = 1 << 10, 1 << 14
     rng = np.random.default_rng(0)
     points = body.points / float(np.abs(body.points).max())
     ends = np.cumsum([leaf.size for leaf in body.leaves])
@@ -208,7 +206,7 @@ def _seconds(body: SplitHull) -> float:
         """Uniform points of a node in float64, seconds for each, and its coordinates."""
         if isinstance(tree, int):
             leaf = body.leaves[tree]
-            values, _ = leaf.simulate(POOL, rng)
+            values, _ = leaf.simulate(1 << 12, rng)
             radius = leaf.norms(values) + rng.standard_exponential(len(values))
             values /= radius[:, None] * float(np.abs(body.points).max())
             stop = int(ends[tree])
@@ -217,16 +215,16 @@ def _seconds(body: SplitHull) -> float:
         start, stop = children[0][2], children[-1][3]
         projection, tried = points[:, start:stop], 0
         accepted: list[Floats] = []
-        while tried < MOST_TRIALS and sum(len(part) for part in accepted) < ENOUGH:
-            draws = [child[0][rng.integers(len(child[0]), size=TRIALS)] for child in children]
+        while tried < most_trials and sum(len(part) for part in accepted) < 40:
+            draws = [child[0][rng.integers(len(child[0]), size=trials)] for child in children]
             vectors = np.hstack(draws)
             accepted.append(
                 vectors[minimise(projection, vectors, undecided_only=True).norms <= 1.0]
             )
-            tried += TRIALS
+            tried += trials
         inside = np.vstack(accepted)
         each = sum(child[1] for child in children) + body.proposal_seconds(leaves_of(tree))
-        if len(inside) < FEWEST:  # an estimate by fewer was a twentieth of what draws took
+        if len(inside) < 10:  # an estimate by fewer was a twentieth of what draws took
             return vectors[:1], math.inf, start, stop
         return inside, each * tried / len(inside), start, stop
 

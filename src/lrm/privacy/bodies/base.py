@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +72,9 @@ class Body(ABC):
     @abstractmethod
     def draw(self, scale: Fraction, bits: Bits = SYSTEM) -> list[int]:
         """Noise of density ∝ exp(−‖z‖_K/scale), rounded to whole numbers: exact."""
+
+    simulated: ClassVar[bool] = False
+    """Whether the covariance is simulated, which takes seconds."""
 
     @property
     @abstractmethod

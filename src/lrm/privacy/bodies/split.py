@@ -27,7 +27,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from operator import sub
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg as la
@@ -201,6 +201,7 @@ class SplitHull(Body):
     points: Integers
     leaves: tuple[Body, ...]
     tree: Tree
+    simulated: ClassVar = True
 
     def __post_init__(self) -> None:
         points = np.array(self.points, dtype=np.int64)
@@ -347,7 +348,7 @@ class SplitHull(Body):
         return np.asarray(marks == 1)
 
     def _inside_exactly(self, coordinates: slice, proposal: list[_Point]) -> bool:
-        """The same in whole numbers, with as many digits as it takes."""
+        """Whether a proposal is inside, in whole numbers with as many digits as it takes."""
         points = distinct(self.points[:, coordinates])
         reach = [Fraction(norm) for norm in self._unit_norms[coordinates]]
         while True:

@@ -179,6 +179,10 @@ class LinearMap(ABC):
         """``Σᵢ |Wᵢⱼ|`` for each cell j."""
         return self.written_out().column_absolute_sums()
 
+    def column_power_sums(self, order: int) -> Floats:
+        """``Σ|w|^order`` of each column: for 1 its L1 norm, for 2 its squared L2 norm."""
+        return self.column_absolute_sums() if order == 1 else self.column_squared_sums()
+
     def column_squared_sums(self) -> Floats:
         """``Σᵢ Wᵢⱼ²`` for each cell j."""
         return self.written_out().column_squared_sums()
@@ -196,6 +200,12 @@ class LinearMap(ABC):
         if self.small_gram is not None:
             return self.small_gram @ columns
         return self.apply_transpose(self.apply(columns))
+
+    @cached_property
+    def gram_sums(self) -> tuple[float, float]:
+        """``‖W‖_F²`` and ``‖W·1‖²``: the trace of ``WᵀW``, and the sum of its entries."""
+        totals = self.apply(np.ones(self.shape[1]))
+        return self.squared_norm(), float(np.vdot(totals, totals))
 
     @cached_property
     def small_gram(self) -> Floats | None:

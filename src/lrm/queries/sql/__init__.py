@@ -67,4 +67,9 @@ def sql(text: str, domain: Domain | People) -> Workload:
         from lrm.queries.sql.people import compile_people  # noqa: PLC0415
 
         return compile_people(text, domain)
+    if domain.level is not None:  # further queries of a release may name the private tables
+        from lrm.queries.sql.people import compile_people, reads_tables  # noqa: PLC0415
+
+        if reads_tables(text, domain.level.people):
+            return compile_people(text, domain.level.people, domain.level)
     return compile_batch(text, domain)

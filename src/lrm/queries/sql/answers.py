@@ -15,7 +15,14 @@ from lrm.queries.sql import expr as ir
 from lrm.queries.sql.atoms import UNBOUNDED
 from lrm.queries.sql.expr import Expr
 from lrm.queries.sql.forms import squares_added
-from lrm.queries.sql.groups import GroupBlock, GroupingSet, Keys, count_groups
+from lrm.queries.sql.groups import (
+    GroupBlock,
+    GroupingSet,
+    Keys,
+    count_groups,
+    group_numbers,
+    number_of_group,
+)
 from lrm.queries.sql.inputs import DerivedAnswer, Part, QuantileAnswer, reach
 from lrm.queries.sql.quantiles import quantile_answer
 from lrm.queries.sql.refusals import refuse
@@ -77,8 +84,9 @@ class Grouped:
     # are there.
     groups: Sequence[KeyGroup]
     blocks: Sequence[list[GroupBlock]]
+    # The same without the conditions that are tested after windows: what windows look at.
+    wholes: Sequence[list[GroupBlock]]
     conditions: Sequence[Truth]  # what decides which are there
-    later: bool  # whether some of it is tested after windows
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,20 +154,22 @@ class Compiled:
     def _pieces(self, group: KeyGroup, block: GroupBlock) -> list[Piece]:
         """The groups of a block by how many groups each window function adds up for them."""
         sizes: dict[Expr, float] = {
-            step.of: count_groups(step.of.keys, group, block, self.grouped.conditions, self.cells)
+            step.of: self._count(step.of, group, block)
             for step in self.asked.steps
             if isinstance(step, Size) and isinstance(step.of, ir.GroupCount)
         }
         windows = {
             element.node: element for element in self._windows.values() if element.counts_groups
         }
-        if not windows:
-            return [Piece(block, block, sizes)]
-        self._check_even(block, next(iter(windows)))
+        lengths: dict[int, dict[Expr, NDArray[np.float64]]] = {}
+        for node in self._group_numbers:
+            self._add_number(node, group, block, sizes, lengths)
+        asked_block = block
+        if windows:
+            block = self._whole(group, next(iter(windows)))
         axes, kept_rows = block
         rows_by_axis = {element.axis: element for element in kept_rows}
         shape = self.cells.domain.shape
-        lengths: dict[int, dict[Expr, NDArray[np.float64]]] = {}
         for node, window in windows.items():
             outside_axes = [axis for axis in axes if axis not in window.within]
             base = math.prod(
@@ -177,11 +187,53 @@ class Compiled:
                 cells = rows_by_axis[window.axis].order if window.axis in rows_by_axis else None
                 rows = window.rows(cells)
                 length = (rows.last - rows.first + 1).astype(np.float64)
-                lengths.setdefault(window.axis, {})[node] = base * length
-        pieces = [Piece(block, block, sizes)]
-        for axis, by_node in lengths.items():
-            pieces = [element for piece in pieces for element in self._split(piece, axis, by_node)]
+                lengths.setdefault(window.axis, {})[node] = np.where(length, base * length, np.nan)
+        pieces = self._even(Piece(block, block, sizes), lengths)
+        if block is not asked_block:
+            pieces = [part for piece in pieces for part in self._restricted(piece, asked_block)]
         return pieces
+
+    def _count(self, node: ir.GroupCount, group: KeyGroup, block: GroupBlock) -> float:
+        """How many groups of a sub-select there are in a group, or in all of them."""
+        if not node.apart:
+            return count_groups(node.keys, group, block, self.grouped.conditions, self.cells)
+        conditions = list(map(self.cells.truths, node.where))
+        return count_groups(node.keys, KeyGroup((), (), ()), ((), ()), conditions, self.cells)
+
+    def _even(
+        self, whole: Piece, lengths: dict[int, dict[Expr, NDArray[np.float64]]]
+    ) -> list[Piece]:
+        """The parts of a piece in which every number is the same; none where one is NULL."""
+        pieces = [] if any(map(math.isnan, whole.sizes.values())) else [whole]
+        for axis, by_node in lengths.items():
+            pieces = [part for piece in pieces for part in self._split(piece, axis, by_node)]
+        return pieces
+
+    @cached_property
+    def _group_numbers(self) -> list[Expr]:
+        """The columns of groups, and of lookups by them, that the formula has."""
+        kinds = ir.OneValue | ir.LookedUp | ir.Attribute
+        nodes = (step.of for step in self.asked.steps if isinstance(step, Size))
+        return list(dict.fromkeys(node for node in nodes if isinstance(node, kinds)))
+
+    def _add_number(
+        self,
+        node: Expr,
+        group: KeyGroup,
+        block: GroupBlock,
+        sizes: dict[Expr, float],
+        lengths: dict[int, dict[Expr, NDArray[np.float64]]],
+    ) -> None:
+        """Note what a column of groups is in a block: one number, or one per cell."""
+        keys = self.grouped.keys
+        outer, kept_rows = block
+        if len(node.axes) == 1 and node.axes <= set(outer):
+            (axis,) = node.axes
+            rows = next((rows.order for rows in kept_rows if rows.axis == axis), None)
+            numbers = group_numbers(node, self.cells)
+            lengths.setdefault(axis, {})[node] = numbers if rows is None else numbers[rows]
+            return
+        sizes[node] = number_of_group(node, keys, group, self.cells)
 
     def _split(
         self, piece: Piece, axis: int, lengths: dict[Expr, NDArray[np.float64]]
@@ -195,7 +247,7 @@ class Compiled:
         axes, kept_rows = piece.block
         pieces = []
         for code, column in enumerate(different.T.tolist()):
-            if not all(column):
+            if any(map(math.isnan, column)):
                 continue  # LAG has no answer in the first group
             inside = every[codes.reshape(-1) == code]
             rows = kept_rows
@@ -211,18 +263,31 @@ class Compiled:
             pieces.append(Piece((axes, rows), piece.whole, sizes))
         return pieces
 
-    def _check_even(self, block: GroupBlock, node: Expr) -> None:
-        """Check that all groups of the expressions have the same groups of attributes."""
-        if self.grouped.later:
-            advice = "write the condition before the first OVER"
-            construct = "LAG, AVG or ROWS in OVER (…) before a condition on groups"
-            raise refuse("nested", construct, advice, node)
+    def _whole(self, group: KeyGroup, node: Expr) -> GroupBlock:
+        """The groups of attributes that windows look at: the same in all groups of expressions."""
+        here = next(place for place, known in enumerate(self.grouped.groups) if known is group)
+        block = self.grouped.wholes[here][0]
         expected = [(element.axis, element.key) for element in block[1]]
-        for blocks in self.grouped.blocks:
+        for blocks in self.grouped.wholes:
             for element in blocks:
                 if len(blocks) > 1 or [(rows.axis, rows.key) for rows in element[1]] != expected:
                     construct = "LAG, AVG or ROWS in OVER (…) where WHERE leaves uneven groups"
                     raise refuse("window", construct, "filter each column for itself", node)
+        return block
+
+    def _restricted(self, piece: Piece, block: GroupBlock) -> list[Piece]:
+        """The groups of a piece that are in a block; none where it has none of them."""
+        axes, kept_rows = piece.block
+        rows_by_axis = {rows.axis: rows for rows in kept_rows}
+        for rows in block[1]:
+            known = rows_by_axis.get(rows.axis)
+            order = rows.order if known is None else np.intersect1d(known.order, rows.order)
+            if not len(order):
+                return []
+            labels = self.cells.domain.attributes[rows.axis].labels
+            rows_by_axis[rows.axis] = Rows.single(rows.axis, order, labels)
+        both = tuple(rows_by_axis[axis] for axis in sorted(rows_by_axis))
+        return [replace(piece, block=(axes, both))]
 
     def _derived(
         self,
@@ -302,12 +367,12 @@ class Compiled:
         for place, leaf in enumerate(self.asked.leaves):
             if leaf.window is None:
                 continue
-            if leaf.apart:
+            if leaf.apart and leaf.window.name != "SUM":
                 advice = "write it in the statement itself"
                 raise refuse("window", "OVER in a subquery", advice, leaf.window)
             by = self.grouped
             (axes,) = by.sets  # `Select` refuses a window beside several
-            there = [bool(blocks) for blocks in by.blocks]
+            there = [bool(blocks) for blocks in by.wholes]
             domain = self.cells.domain
             leaf_windows[place] = window_of(leaf.window, axes, by.keys, by.groups, there, domain)
         return leaf_windows

@@ -14,6 +14,7 @@ import datetime as dt
 import difflib
 import operator
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 
 from lrm.domain import Attribute, Bins, Categories, Dates, Integers, Numbers, SteppedAttribute
 from lrm.domain.attributes import number_text
+from lrm.domain.ordered import DAY, EPOCH, MINUTES
 from lrm.errors import SqlError
 from lrm.queries.sql.expr import OPPOSITES, Expr
 from lrm.queries.sql.refusals import refuse
@@ -41,12 +43,15 @@ UNBOUNDED = 2.0**500
 """In place of an infinite error, which cannot be multiplied by 0."""
 
 _LEAST = 2.0**-900
+_LAST_TIME = (dt.date.max.toordinal() + 1) * DAY - 1
 _LARGEST_WHOLE = 2.0**52
 """Whole numbers up to here are exact as float64, and so are their neighbours."""
 
 
 def is_binned(attribute: Attribute) -> bool:
-    """Whether cells of an attribute of numbers hold several of them, or shares of them."""
+    """Whether cells of an attribute hold several numbers or times, or shares of them."""
+    if isinstance(attribute, Dates):
+        return bool(attribute.time)
     return isinstance(attribute, Bins | Numbers) or (
         isinstance(attribute, Integers) and attribute.width > 1
     )
@@ -60,6 +65,7 @@ class Intervals:
     high: NDArray[Any]  # the largest one, or where ``is_open`` the edge that its numbers stay below
     regular: int  # how many cells are declared ones
     is_open: bool = False
+    are_times: bool = False  # numbers of microseconds, as `Dates.step` has them
 
     @classmethod
     def of(cls, attribute: Attribute) -> Intervals:
@@ -67,7 +73,8 @@ class Intervals:
         if isinstance(attribute, Numbers):  # a knot counts for itself, shares for what is between
             return cls(np.array(attribute.knots), np.array(attribute.knots), attribute.regular)
         if isinstance(attribute, SteppedAttribute):
-            return cls(*attribute.spans, attribute.regular)
+            are_times = isinstance(attribute, Dates) and bool(attribute.time)
+            return cls(*attribute.spans, attribute.regular, are_times=are_times)
         assert isinstance(attribute, Bins)  # noqa: S101 - categories hold no numbers
         edges = np.asarray(attribute.edges)
         low, high = edges[:-1], edges[1:]
@@ -89,10 +96,14 @@ class Intervals:
     def computed_ends(self) -> list[NDArray[Any]]:
         """The least and the largest numbers that functions are evaluated on.
 
-        Below 0, the largest is one that a quotient does not round to 0. Where all edges are whole,
-        a column may be stored as integers: these follow.
+        Times are counted from 1970, as engines do. Below 0, the largest is one that a quotient
+        does not round to 0. Where all edges are whole, a column may be stored as integers: these
+        follow.
         """
         low, high = self.ends()
+        if self.are_times:
+            first = (np.clip(side, DAY, _LAST_TIME) - EPOCH * DAY for side in (low, high))
+            return [side.astype("datetime64[us]") for side in first]
         high = np.where(self.high == 0.0, -_LEAST, high)
         edges = np.concatenate([self.low, self.high])
         finite = edges[np.isfinite(edges)]
@@ -388,10 +399,16 @@ def _as_number(attribute: Attribute, value: Constant) -> Decimal:
 def _as_step(attribute: SteppedAttribute, value: Constant) -> Decimal:
     if isinstance(attribute, Dates):
         if isinstance(value, str):
-            value = date(value)
+            value = point_in_time(value) if attribute.time else date(value)
+        if isinstance(value, dt.datetime) and not attribute.time:  # a time is a part of its day
+            since = value - dt.datetime.combine(value, dt.time())
+            return value.toordinal() + Decimal(since // dt.timedelta(microseconds=1)) / DAY
         if isinstance(value, dt.date):
-            return Decimal(value.toordinal())
-        raise _wrong(f"{attribute.name!r} holds dates such as '2024-01-31', not {value!s}")
+            return Decimal(attribute.step(value))
+        what = (
+            "times such as '2024-01-31 10:00'" if attribute.time else "dates such as '2024-01-31'"
+        )
+        raise _wrong(f"{attribute.name!r} holds {what}, not {value!s}")
     return _as_number(attribute, value)
 
 
@@ -420,6 +437,27 @@ def nearest_edges(attribute: Attribute, cell: int) -> str:
     return f"{name} >= {start} or {name} < {after}"
 
 
+def half_open(attribute: Attribute, low: Constant, high: Constant) -> tuple[str, str] | None:
+    """The ends, as constants for ``>=`` and ``<``, that BETWEEN probably means; None if others.
+
+    >>> half_open(Bins("x", [0, 50, 200]), Decimal(50), Decimal(200))
+    ('50', '200')
+    """
+    if (
+        isinstance(attribute, Dates)
+        and attribute.time
+        and isinstance(high, str)
+        and len(high) == 10
+    ):
+        high = date(high) + dt.timedelta(days=1)  # a day is meant to its end
+    elif not isinstance(attribute, Bins):
+        return None
+    truths = [compare(attribute, ">=", low), compare(attribute, "<", high)]
+    cut = any((each & (TRUE | FALSE) == TRUE | FALSE).any() for each in truths)
+    texts = [f"{end}" if isinstance(end, Decimal) else f"'{end}'" for end in (low, high)]
+    return None if cut else (texts[0], texts[1])
+
+
 def finer_cells(attribute: Attribute, cell: int) -> str:
     """What to do where an expression is not constant on a cell.
 
@@ -433,17 +471,34 @@ def finer_cells(attribute: Attribute, cell: int) -> str:
         outside = cell in map(attribute.special_cell, ("(below)", "(above)"))
         return f"{'filter away' if outside else 'filter by'} {nearest_edges(attribute, cell)}"
     steps = {Dates: "by: day", Integers: "with width: 1"}
-    return f"declare {attribute.name!r} {steps.get(type(attribute), 'with edges within it')}"
+    finer = steps.get(type(attribute), "with edges within it")
+    if isinstance(attribute, Dates) and attribute.time:
+        finer = "by: hour" if attribute.minutes == MINUTES else "by: minute"
+    return f"declare {attribute.name!r} {finer}"
 
 
 def _step_text(attribute: SteppedAttribute, step: int) -> str:
-    if isinstance(attribute, Dates) and 1 <= step <= dt.date.max.toordinal():
-        return f"'{dt.date.fromordinal(step)}'"
+    if isinstance(attribute, Dates) and 1 <= step // attribute.per_day <= dt.date.max.toordinal():
+        return f"'{str(attribute.value_of(step)).removesuffix(' 00:00:00')}'"
     return str(step)
 
 
 def _wrong(sentence: str) -> SqlError:
     return SqlError(sentence, code="constant")
+
+
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?))?")
+
+
+def point_in_time(text: str) -> dt.datetime:
+    """Read a time written as YYYY-MM-DD, perhaps with HH:MM or HH:MM:SS."""
+    match = _TIME.fullmatch(text.strip())
+    day, clock = ("", "") if match is None else (match[1], match[2] or "00:00")
+    clock = clock.ljust(len("HH:MM:SS.ffffff"), "0") if "." in clock else clock
+    with suppress(ValueError):
+        return dt.datetime.fromisoformat(f"{day} {clock}")
+    what = "expected a time such as '2024-01-31 10:00' or a date such as '2024-01-31'"
+    raise _wrong(f"{what}, got {text!r}")
 
 
 def date(text: str) -> dt.date:

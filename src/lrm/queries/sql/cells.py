@@ -28,11 +28,14 @@ from lrm.queries.sql.atoms import (
     NULL,
     TRUE,
     Constant,
+    Intervals,
     Truths,
     among,
     compare,
     date,
     finer_cells,
+    half_open,
+    is_binned,
     is_null,
     nearest_edges,
     undeclared,
@@ -44,6 +47,7 @@ from lrm.queries.sql.forms import chain, check_lengths, turning
 from lrm.queries.sql.refusals import ADVICE, PREDICATES, fail, refuse
 from lrm.queries.sql.render import render, shown
 from lrm.queries.sql.tables import Table, Truth, all_of, any_of, negated
+from lrm.queries.sql.times import begins, clocked, depends_on_time, is_time
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -163,6 +167,7 @@ class Cells:
     def _question(self, node: Expr, description: str) -> Question:
         """Put columns for what cells answer: conditions, labels, lookups and monotone chains."""
         check_lengths(node)
+        node = clocked(node, self.domain)
         raw: set[int] = set()
         conditions: list[tuple[int, Truths]] = []
         columns: list[CellColumn] = []
@@ -195,6 +200,8 @@ class Cells:
         attribute = self.domain.attributes[column.axis]
         if isinstance(attribute, Numbers):
             raise fail("cut", undivided(attribute, f"used in {description}"), node)
+        if is_time(column, self.domain):
+            raise depends_on_time(column, description, self.domain, node)
         if isinstance(attribute, Bins):
             edges = [edge for edge in attribute.edges if abs(edge) != float("inf")]
             example = f"{column.name} < {edges[len(edges) // 2]:g}"
@@ -212,8 +219,23 @@ class Cells:
             return CellColumn(axis, pa.array(labels), np.arange(len(labels)))
         if isinstance(node, ir.LookedUp):
             return self._looked_up(node)
+        if isinstance(node, ir.OneValue) and isinstance(node.this, ir.Attribute):
+            return self._cell_order(node.this.axis)
+        time = begins(node, self.domain)
+        if time is not None:
+            return self._on_cells(node, time.axis)
         axis_of = None if isinstance(node, ir.Attribute) else self._chain_axis(node)
         return None if axis_of is None else self._on_cells(node, axis_of)
+
+    def _cell_order(self, axis: int) -> CellColumn | None:
+        """The place of each cell of numbers in bins in their order, which MIN(x) sorts by."""
+        attribute = self.domain.attributes[axis]
+        if not is_binned(attribute):
+            return None
+        order = Intervals.of(attribute).ascending()[0]
+        places = np.full(attribute.size, -1)
+        places[order] = np.arange(len(order))
+        return CellColumn(axis, pa.array(np.arange(len(order))), places)
 
     def _looked_up(self, node: ir.LookedUp) -> CellColumn:
         assert isinstance(node.key, ir.Attribute)  # noqa: S101 - `rewrite` checks it
@@ -299,7 +321,9 @@ class Cells:
             return self._in(node)
         if isinstance(node, ir.Between):
             sides = [("<=", node.high), (">=", node.low)][::-1]
+            before = len(self.cuts)
             comparisons = [self._comparison(node, op, node.this, value) for op, value in sides]
+            self._hint(node, before)
             return _joined(all_of, comparisons)
         if isinstance(node, ir.Binary) and node.op in COMPARISONS:
             left, right, operation = node.left, node.right, node.op
@@ -307,6 +331,17 @@ class Cells:
                 left, right, operation = right, left, COMPARISONS[operation]
             return self._comparison(node, operation, left, right)
         return None
+
+    def _hint(self, node: ir.Between, first: int) -> None:
+        """Say what to write where BETWEEN cuts the cell that begins with its end."""
+        if len(self.cuts) == first or not isinstance(node.this, ir.Attribute):
+            return
+        attribute = self.domain.attributes[node.this.axis]
+        ends = half_open(attribute, self._constant(node.low, node), self._constant(node.high, node))
+        if ends is not None:
+            name = node.this.name
+            hint = f"its end is in another cell: write {name} >= {ends[0]} AND {name} < {ends[1]}"
+            self.cuts[first:] = [replace(cut, hint=hint) for cut in self.cuts[first:]]
 
     def _comparison(
         self, node: Expr, operation: str, left: Expr, right: Expr

@@ -25,6 +25,7 @@ from lrm.queries.sql import expr as ir
 from lrm.queries.sql.answers import Answer
 from lrm.queries.sql.build import Built, build, other_readings, same_table, unknown_table
 from lrm.queries.sql.cells import Cells, Context
+from lrm.queries.sql.displays import union_display
 from lrm.queries.sql.expr import Expr
 from lrm.queries.sql.formulas import is_linear
 from lrm.queries.sql.groups import own_name
@@ -34,7 +35,7 @@ from lrm.queries.sql.readings import differing
 from lrm.queries.sql.refusals import fail, in_statement, placed, taken_name
 from lrm.queries.sql.render import shown
 from lrm.queries.sql.rewrite import normal
-from lrm.queries.sql.select import AnyAnswer, Select, union_display
+from lrm.queries.sql.select import AnyAnswer, Select
 from lrm.queries.sql.source import DUCKDB, Chunk, split
 from lrm.queries.terms import FlatRows, Terms
 from lrm.queries.workload import LabelBlock, Labels, Statement, Workload
@@ -389,9 +390,7 @@ def _compile_statement(
             line = chunk.line + chunk.text.count("\n", 0, at - chunk.start)
             select = Select(answers, Cells(memory.context), first, number, line)
             select_answers = select.answers(seen, shared)
-            display = select.display()
-            if union.ends and number + 1 == len(union.parts):
-                display = union_display(read.selects, union)
+            display = select.display
             table = select.table()
             title = remarks.title or title_of(
                 table.answers, [column.name for column in table.columns]
@@ -399,6 +398,12 @@ def _compile_statement(
             name = "" if number else table.answers[0]
             table = replace(table, name=name, title=title, expected=remarks.expected)
             compiled.append(select)
+            if union.ends and number + 1 == len(union.parts):
+                columns = [
+                    {column.name: labels for column, labels in one.groups.values()}
+                    for one in compiled
+                ]
+                display = union_display(read.selects, union, columns)
             selects.append(MadeSelect(select_answers, display, table, answers.axes))
             for sentence, node in select.cells.warnings.items():
                 notices.append(placed(fail("constant", sentence, node), chunk))

@@ -215,7 +215,8 @@ class Evaluator:
         cells = len(sides[0])
         special = attribute.labels[cells:]
         beyond = [np.nan if special_value == "(nan)" else None for special_value in special]
-        column = [pa.array(np.concatenate(sides[:2])), pa.array(beyond, pa.float64())]
+        ends = pa.array(np.concatenate(sides[:2]))
+        column = [ends, pa.array(beyond, ends.type)]
         end_values = self._on(question, pa.concat_arrays(column))
         known = [end_values[:cells], end_values[cells : 2 * cells]]
         special_values = end_values[2 * cells :]
@@ -232,7 +233,7 @@ class Evaluator:
                 *((special_value,) for special_value in special_values),
             )
         ]
-        values = pa.array(list(places)[1:], None if len(places) > 1 else pa.float64())
+        values = pa.array(list(places)[1:], None if len(places) > 1 else ends.type)
         return CellColumn(axis, values, np.array(codes))
 
     def _on(self, question: Question, column: pa.Array) -> list[Any]:
@@ -427,8 +428,8 @@ def _declared(attribute: Attribute) -> pa.Array:
 def as_constant(values: Sequence[Any]) -> Any:
     """A value that DuckDB computed, as a constant of the batch; None if it is none."""
     (value,) = values
-    if isinstance(value, dt.datetime):
-        return value.date() if value == dt.datetime.combine(value.date(), dt.time()) else None
+    if isinstance(value, dt.datetime) and (value.tzinfo is not None or value.time() == dt.time()):
+        return value.date() if value.tzinfo is None else None
     if isinstance(value, bool | str | dt.date | Decimal):
         return value
     if isinstance(value, int | float) and math.isfinite(value):

@@ -288,6 +288,15 @@ class Aggregate(Expr):
 
 
 @dataclass(frozen=True)
+class OneValue(Expr):
+    """``MAX``, ``MIN`` or ``ANY_VALUE`` of what has one value in each group: that value."""
+
+    name: str
+    this: Expr
+    parts = ("this",)
+
+
+@dataclass(frozen=True)
 class SortKey(Expr):
     """A key of ORDER BY."""
 
@@ -320,7 +329,8 @@ class Window(Expr):
     """A function over groups: ``SUM(COUNT(*)) OVER (…)``, ``RANK() OVER (ORDER BY COUNT(*))``.
 
     The arguments of LAG and LEAD are an expression, how many groups it is taken from, and perhaps
-    what stands where there is none.
+    what stands where there is none. ``WITHIN`` is an answer over all rows of the partition,
+    whatever WHERE says.
     """
 
     name: str
@@ -336,7 +346,9 @@ class GroupCount(Expr):
     """How many groups of a sub-select a group has, of those that are declared."""
 
     keys: tuple[Expr, ...]
-    parts = ("keys",)
+    apart: bool = False  # whether they are all groups of the sub-select, whatever stands around it
+    where: tuple[Expr, ...] = ()  # then the conditions of the sub-select
+    parts = ("keys", "where")
 
 
 @dataclass(frozen=True)
@@ -350,14 +362,32 @@ class Apart(Unary):
     """An answer over all rows of a sub-select, whatever groups and rows stand around it."""
 
 
+def rounded_digits(node: Cast) -> float | None:
+    """To how many digits CAST rounds a number: infinitely many of floats, None for no number."""
+    kind, _, sizes = node.to.partition("(")
+    if kind in {"DOUBLE", "REAL", "FLOAT"}:
+        return float("inf")
+    if kind != "DECIMAL":
+        return 0.0 if kind in {"INT", "BIGINT", "SMALLINT", "INTEGER"} else None
+    numbers = [float(text) for text in sizes.rstrip(")").split(",") if text.strip()]
+    return numbers[1] if len(numbers) > 1 else 0.0 if numbers else 3.0
+
+
 def is_constant(node: Expr) -> bool:
     """Whether a node is a literal."""
     return isinstance(node, Number | Text | Boolean | Null)
 
 
 def is_rank(node: Expr) -> bool:
-    """Whether a node is a window that numbers the groups by answers, rather than adding them up."""
-    return isinstance(node, Window) and node.name in RANKS
+    """Whether a node is a window over displayed answers, rather than one that adds them up.
+
+    It numbers the groups, chooses among their answers, or is in the order of these.
+    """
+    if not isinstance(node, Window) or node.name == "WITHIN":
+        return False
+    if node.name in RANKS or node.name in {"MIN", "MAX", "COUNT"}:
+        return True
+    return not node.args[0].has(Aggregate) or any(key.has(Aggregate) for key in node.order)
 
 
 def conjuncts(node: Expr | None) -> tuple[Expr, ...]:

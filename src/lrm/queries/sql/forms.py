@@ -7,8 +7,8 @@ on a cell if it is the same on the least and on the largest number of the cell.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from lrm.domain import Categories, Dates, Domain, Integers, Numbers
 from lrm.queries.sql import expr as ir
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from lrm.queries.sql.cells import Cells
+    from lrm.queries.sql.plan import Answers
 
 _SAME = frozenset({"ABS", "COALESCE", "GREATEST", "LEAST", "NULLIF"})
 _PARTS = frozenset({"EXTRACT", "YEAR", "MONTH", "DAY", "QUARTER", "WEEK", "DATE_DIFF", "DATE_PART"})
@@ -199,6 +200,43 @@ def middle(node: Expr, cells: Cells) -> int:
     if not isinstance(attribute, Integers):
         return 0
     return int((int(attribute.starts[0]) + attribute.last) // 2)
+
+
+def by_knots(answers: Answers, domain: Domain) -> Answers:
+    """Answers that add up numbers by knots where a column is declared by bins and by knots."""
+    twins = {axis: domain.by_knots(axis) for axis in answers.axes}
+    if not any(twin is not None for twin in twins.values()):
+        return answers
+
+    def added(node: Expr) -> Expr:
+        if isinstance(node, ir.Attribute):
+            twin = twins[node.axis]
+            return node if twin is None else ir.Attribute(twin, node.name, at=node.at)
+        if isinstance(node, ir.Case):
+            results = tuple(map(added, node.results))
+            default = None if node.default is None else added(node.default)
+            return replace(node, results=results, default=default)
+        if isinstance(node, ir.Binary | ir.Negative | ir.Cast):
+            arithmetic = not isinstance(node, ir.Binary) or node.op in {"+", "-", "*", "/"}
+            parts = {name: added(getattr(node, name)) for name in node.parts}
+            return replace(node, **parts) if arithmetic else node  # type: ignore[arg-type]
+        return node
+
+    def put(node: Expr) -> Expr | None:
+        if not isinstance(node, ir.Aggregate) or node.name == "COUNT" or node.level is not None:
+            return None
+        return replace(node, args=tuple(map(added, node.args)))
+
+    def mapped(nodes: tuple[Expr, ...]) -> tuple[Any, ...]:
+        return tuple(node.mapped(put) for node in nodes)
+
+    return replace(
+        answers,
+        items=tuple(replace(item, expr=item.expr.mapped(put)) for item in answers.items),
+        having=mapped(answers.having),
+        order=mapped(answers.order),
+        qualify=mapped(answers.qualify),
+    )
 
 
 @dataclass(frozen=True, eq=False)

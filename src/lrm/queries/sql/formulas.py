@@ -7,6 +7,7 @@ linear parts are compiled, and planned, like every other answer. Aggregates of n
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,8 +29,6 @@ _FOLDED: dict[str, Callable[[float, float], float]] = {
     "/": operator.truediv,
 }
 _LINEAR = frozenset({"COUNT", "SUM"})
-_FLOATS = frozenset({"DOUBLE", "REAL", "FLOAT"})
-_INTEGERS = frozenset({"INT", "BIGINT", "SMALLINT", "INTEGER"})
 _MOST_DIGITS = 12
 
 
@@ -84,9 +83,9 @@ def is_linear(node: Expr) -> bool:  # noqa: PLR0911 - one per kind
     if isinstance(node, ir.Call) and node.name == "COALESCE":
         return is_linear(node.args[0])
     if isinstance(node, ir.Cast) and not node.safe:  # a count is not rounded
-        kind = node.to.partition("(")[0]
-        rounded = kind in _INTEGERS or kind == "DECIMAL"
-        return is_linear(node.this) if kind in _FLOATS else rounded and _is_whole(node.this)
+        digits = ir.rounded_digits(node)
+        whole = digits is not None and _is_whole(node.this)
+        return is_linear(node.this) if digits == math.inf else whole
     return False
 
 
@@ -145,6 +144,16 @@ def _combined(step: str, left: Steps, right: Steps, node: Expr) -> Steps:
     return made
 
 
+def _extreme(node: ir.Call, formula: Asked) -> Steps:
+    """``GREATEST(a, b)`` as (a + b + |a − b|) / 2, and ``LEAST`` as (a + b − |a − b|) / 2."""
+    steps, *others = (_unrounded(_steps(part, formula), node) for part in node.args)
+    for other in others:
+        total = _combined("+", steps, other, node)
+        gap = [*_combined("-", steps, other, node), "abs"]
+        steps = [*total, *gap, "+" if node.name == "GREATEST" else "-", 0.5, "*"]
+    return steps
+
+
 def _call(node: ir.Call, formula: Asked) -> Steps:
     if node.name in _FUNCTIONS:
         return [*_unrounded(_steps(node.args[0], formula), node), _FUNCTIONS[node.name]]
@@ -191,40 +200,41 @@ def _or_else(steps: Steps) -> Steps:
 
 def _cast(node: ir.Cast, formula: Asked) -> Steps:
     """CAST to a float leaves an answer as it is, and one to integers and decimals rounds it."""
-    inner = _steps(node.this, formula)
-    kind, _, sizes = node.to.partition("(")
-    if kind in _FLOATS:
-        return inner
-    if kind not in _INTEGERS and kind != "DECIMAL":
+    inner, digits = _steps(node.this, formula), ir.rounded_digits(node)
+    if digits is None:
         found_ = f"CAST of an aggregate to {node.to}"
         raise refuse("formula", found_, "cast it to DOUBLE", node)
-    digits = 0.0
-    if kind == "DECIMAL":
-        type_sizes = [float(text) for text in sizes.rstrip(")").split(",") if text.strip()]
-        digits = type_sizes[1] if len(type_sizes) > 1 else 0.0 if type_sizes else 3.0
-    return [*inner, digits, "round"]
+    return inner if digits == math.inf else [*inner, digits, "round"]
+
+
+def guarded(node: ir.Case) -> tuple[Expr, Expr] | None:
+    """What ``CASE WHEN d = 0 THEN NULL ELSE … / d END`` divides, and what else it gives."""
+    guard = _zero_guard(node)
+    sides = (node.results[0], node.default or ir.Null())
+    compared = isinstance(guard, ir.Binary) and guard.op in {"=", ">", "<>"}
+    if len(node.conditions) != 1 or not isinstance(guard, ir.Binary) or not compared:
+        return None
+    guarded_side, other = sides if guard.op in {">", "<>"} else sides[::-1]
+    is_count = isinstance(guard.left, ir.Aggregate) and guard.left.name == "COUNT"
+    none = isinstance(other, ir.Null) or number(other) == 0
+    divided = [
+        division
+        for division in guarded_side.walk()
+        if isinstance(division, ir.Binary) and division.op in {"/", "div"}
+    ]
+    zero = number(guard.right) == 0 and (guard.op != ">" or is_count)
+    divides = any(_divisor(division) == guard.left for division in divided)
+    return (guarded_side, other) if zero and none and divides else None
 
 
 def _guarded(node: ir.Case, formula: Asked) -> Steps:
     """``CASE WHEN d = 0 THEN NULL ELSE … / d END``, which is ``… / NULLIF(d, 0)``."""
-    guard = _zero_guard(node)
-    sides = (node.results[0], node.default or ir.Null())
-    compared = isinstance(guard, ir.Binary) and guard.op in {"=", ">", "<>"}
-    if len(node.conditions) == 1 and isinstance(guard, ir.Binary) and compared:
-        guarded_side, other = sides if guard.op in {">", "<>"} else sides[::-1]
-        is_count = isinstance(guard.left, ir.Aggregate) and guard.left.name == "COUNT"
-        none = isinstance(other, ir.Null) or number(other) == 0
-        divided = [
-            division
-            for division in guarded_side.walk()
-            if isinstance(division, ir.Binary) and division.op == "/"
-        ]
-        zero = number(guard.right) == 0 and (guard.op != ">" or is_count)
-        if zero and none and any(_divisor(division) == guard.left for division in divided):
-            steps = _steps(guarded_side, formula)
-            return steps if isinstance(other, ir.Null) else _or_else(steps)
-    advice = "of aggregates, CASE WHEN d = 0 THEN NULL ELSE … / d END is supported"
-    raise refuse("formula", shown(node), advice, node)
+    parts = guarded(node)
+    if parts is None:
+        advice = "of aggregates, CASE WHEN d = 0 THEN NULL ELSE … / d END is supported"
+        raise refuse("formula", shown(node), advice, node)
+    steps = _steps(parts[0], formula)
+    return steps if isinstance(parts[1], ir.Null) else _or_else(steps)
 
 
 def _zero_guard(node: ir.Case) -> Expr:
@@ -260,20 +270,24 @@ def _divisor(node: ir.Binary) -> Expr:
 
 
 def _apart(node: ir.Apart, formula: Asked) -> Steps:
-    before, formula.apart = formula.apart, True
+    before = formula.apart, formula.window
+    formula.apart, formula.window = True, None  # the same in all groups
     steps = _steps(node.this, formula)
-    formula.apart = before
+    formula.apart, formula.window = before
     return steps
 
 
 def _window(node: ir.Window, formula: Asked) -> Steps:
     """A sum over groups, ``SUM(COUNT(*)) OVER (…)``, or an answer of another group."""
-    if ir.is_rank(node):
-        advice = "select it by itself; it numbers the noisy answers that are displayed"
-        raise refuse("window", f"{node.name}() within a formula", advice, node)
     if formula.window is not None:
         raise refuse("window", "OVER within OVER", "write the inner one in a sub-select", node)
     inner = node.args[0]
+    if node.name == "WITHIN":
+        before, formula.apart = formula.apart, True
+        formula.window = replace(node, name="SUM")
+        steps = _steps(inner, formula)
+        formula.window, formula.apart = None, before
+        return steps
     if node.name in {"SUM", "AVG"}:
         if not is_linear(inner):
             advice = "add up sums and counts: which groups are empty is not known"
@@ -290,11 +304,16 @@ def _window(node: ir.Window, formula: Asked) -> Steps:
 
 
 def _group_count(node: ir.GroupCount, formula: Asked) -> Steps:
-    if (
-        formula.apart or formula.window is not None
-    ):  # it counts the groups of another statement, or row
-        advice = "select it by itself"
-        raise refuse("nested", "AVG() of answers in a subquery or OVER (…)", advice, node)
+    if formula.window is not None:  # it counts the groups of another row
+        raise refuse("nested", "AVG() of answers in OVER (…)", "select it by itself", node)
+    return [Size(replace(node, apart=True) if formula.apart else node)]
+
+
+def _of_group(node: Expr, formula: Asked) -> Steps:
+    """A number that is known of each group: a column of groups, or of a lookup by them."""
+    if formula.window is not None or formula.apart:
+        advice = "write it outside of OVER (…) and sub-selects"
+        raise refuse("formula", f"{shown(node)} there", advice, node)
     return [Size(node)]
 
 
@@ -309,6 +328,8 @@ _CALLS: dict[str, Callable[[ir.Call, Asked], Steps]] = {
     "ROUND": _rounded,
     "NULLIF": _unless,
     "COALESCE": _unless,
+    "GREATEST": _extreme,
+    "LEAST": _extreme,
 }
 _KINDS: dict[type[Expr], Callable[[Any, Asked], Steps]] = {
     ir.Apart: _apart,
@@ -319,6 +340,7 @@ _KINDS: dict[type[Expr], Callable[[Any, Asked], Steps]] = {
     ir.Cast: _cast,
     ir.Window: _window,
     ir.GroupCount: _group_count,
+    **dict.fromkeys((ir.OneValue, ir.LookedUp, ir.Attribute), _of_group),
     ir.Aggregate: _aggregate,
 }
 """What each kind of node is decomposed by."""

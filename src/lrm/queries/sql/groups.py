@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +20,10 @@ import numpy as np
 from lrm.domain.lookups import label_text
 from lrm.errors import SqlError
 from lrm.queries.sql import expr as ir
-from lrm.queries.sql.atoms import TRUE, sorted_cells
+from lrm.queries.sql.atoms import TRUE, finer_cells, sorted_cells
+from lrm.queries.sql.evaluation import Values
 from lrm.queries.sql.expr import Expr
+from lrm.queries.sql.plan import grouped_levels, level_of
 from lrm.queries.sql.refusals import refuse
 from lrm.queries.sql.render import shown
 from lrm.queries.sql.tables import (
@@ -43,7 +46,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lrm.queries.sql.cells import Cells
-    from lrm.queries.sql.evaluation import Values
     from lrm.queries.sql.plan import Answers
 
 _PARTS: dict[str, Kind] = {"YEAR": "year", "MONTH": "month_of_year"}
@@ -65,6 +67,7 @@ class Grouping:
 
     sets: list[GroupingSet]
     keys: Keys
+    levels: Labels = ()  # what each GROUPING(…) that is selected is in these sets
 
 
 def groupings(answers: Answers) -> list[Grouping]:
@@ -78,22 +81,35 @@ def groupings(answers: Answers) -> list[Grouping]:
         if named.setdefault(item.expr, alias) != alias:
             what = f"{shown(item.expr)} under two names"
             raise refuse("name", what, "use one of them", item.expr)
-    by_expressions: dict[tuple[Expr, ...], Grouping] = {}
+    nodes = [item.expr for item in answers.items if grouped_levels(item.expr) is not None]
+    together: list[Expr] = [
+        key
+        for item in answers.items
+        for window in item.expr.walk()
+        if isinstance(window, ir.Window) and len(window.order) > 1 and not ir.is_rank(window)
+        for key in window.order
+    ]
+    together += [key for keys in answers.sets for key in keys if not isinstance(key, ir.Attribute)]
+    read = frozenset[int]().union(*(key.axes for key in together))
+    variants: dict[tuple[tuple[Expr, ...], Labels], Grouping] = {}
     for keys in answers.sets:
-        axes, expressions = _split(keys, named)
-        by_expressions.setdefault(tuple(expressions), Grouping([], expressions)).sets.append(axes)
-    return list(by_expressions.values())
+        axes, expressions = _split(keys, named, read)
+        levels = tuple(level_of(node, keys) for node in nodes)
+        variant = Grouping([], expressions, levels)
+        variants.setdefault((tuple(expressions), levels), variant).sets.append(axes)
+    return list(variants.values())
 
 
-def _split(nodes: tuple[Expr, ...], named: Mapping[Expr, str]) -> tuple[GroupingSet, Keys]:
+def _split(
+    nodes: tuple[Expr, ...], named: Mapping[Expr, str], read: frozenset[int]
+) -> tuple[GroupingSet, Keys]:
     """Tell the attributes of one set from its expressions.
 
-    An attribute that an expression reads too is grouped by the labels of its cells, as one of
-    the expressions.
+    An attribute that an expression reads too, or that a window is ordered by with others, is
+    grouped by the labels of its cells, as one of the expressions.
     """
     computed_keys = [node for node in nodes if not isinstance(node, ir.Attribute)]
     plain = [node for node in nodes if isinstance(node, ir.Attribute)]
-    read = {axis for node in computed_keys for axis in node.axes}
     keys: Keys = {
         node: (named.get(node, node.name), ir.CellLabel(node, at=node.at))
         for node in plain
@@ -101,6 +117,12 @@ def _split(nodes: tuple[Expr, ...], named: Mapping[Expr, str]) -> tuple[Grouping
     }
     keys |= {node: (named.get(node) or own_name(node), node) for node in computed_keys}
     return tuple(sorted(node.axis for node in plain if node.axis not in read)), keys
+
+
+def _split_alone(nodes: tuple[Expr, ...]) -> tuple[GroupingSet, Keys]:
+    """The attributes and the expressions of smaller groups."""
+    computed_keys = [node for node in nodes if not isinstance(node, ir.Attribute)]
+    return _split(nodes, {}, frozenset[int]().union(*(node.axes for node in computed_keys)))
 
 
 def own_name(node: Expr) -> str:
@@ -115,15 +137,59 @@ def key_values(keys: Keys, cells: Cells) -> Values | None:
     if not keys:
         return None
     nodes = [key_node for _, key_node in keys.values()]
-    description = ", ".join(map(shown, nodes))
-    at = nodes[0].at
+    parts = _independent(nodes)
+    each = [_together([nodes[place] for place in places], cells) for places in parts]
+    count = math.prod(len(values.distinct) for values in each)
+    if count > MOST_GROUPS:
+        what = f"GROUP BY expressions of {count:,} values"
+        advice = f"at most {MOST_GROUPS:,} are; group by fewer, or by attributes themselves"
+        raise refuse("size", what, advice, at=nodes[0].at)
+    return each[0] if len(each) == 1 else _combined(each, parts)
+
+
+def _independent(nodes: Sequence[Expr]) -> list[list[int]]:
+    """The places of expressions, those that read the same attributes together."""
+    parts: list[tuple[frozenset[int], list[int]]] = []
+    for place, node in enumerate(nodes):
+        linked = [part for part in parts if part[0] & node.axes] if node.axes else parts[:1]
+        axes = node.axes.union(*(part[0] for part in linked))
+        places = sorted([place, *(known for part in linked for known in part[1])])
+        parts = [(axes, places), *(part for part in parts if part not in linked)]
+    return sorted(places for _, places in parts)
+
+
+def _together(nodes: Sequence[Expr], cells: Cells) -> Values:
+    """The values of expressions that read the same attributes, as row values."""
+    description, at = ", ".join(map(shown, nodes)), nodes[0].at
     row_values = cells.values(ir.Row((*nodes, nodes[0]), at=at), description)
     if not row_values.distinct:
-        raise refuse("cut", f"GROUP BY {description}", "it is not constant on any cell", at=at)
-    if len(row_values.distinct) > MOST_GROUPS:
-        what = f"GROUP BY an expression of {len(row_values.distinct):,} values"
-        raise refuse("size", what, "use fewer", at=at)
+        axis = next(axis for node in nodes for axis in sorted(node.axes))
+        advice = f"it is not constant on any cell; {finer_cells(cells.domain.attributes[axis], 0)}"
+        raise refuse("cut", f"GROUP BY {description}", advice, at=at)
     return row_values
+
+
+def _combined(each: Sequence[Values], parts: Sequence[Sequence[int]]) -> Values:
+    """The row values of expressions that read different attributes: every combination is one."""
+    sides = {
+        axis: (values.classes[side], values.several[side])
+        for values in each
+        for side, axis in enumerate(values.axes)
+    }
+    axes = tuple(sorted(sides))
+    codes: NDArray[np.int64] = np.zeros((1,) * len(axes), dtype=np.int64)
+    undecided = codes < 0
+    for values in each:
+        spread = values.codes[tuple(slice(None) if a in values.axes else None for a in axes)]
+        codes, undecided = codes * len(values.distinct) + spread, undecided | (spread < 0)
+    order = [place for places in parts for place in places]
+    rows = []
+    for combination in product(*(values.distinct for values in each)):
+        row = [value for some in combination for value in some[:-1]]
+        in_order = [value for _, value in sorted(zip(order, row, strict=True), key=itemgetter(0))]
+        rows.append((*in_order, in_order[0]))
+    classes, several = zip(*(sides[axis] for axis in axes), strict=True)
+    return Values(axes, classes, np.where(undecided, -1, codes), several, tuple(rows), "")
 
 
 def key_groups(values: Values | None, keys: Keys, cells: Cells) -> list[KeyGroup]:
@@ -143,15 +209,60 @@ def key_groups(values: Values | None, keys: Keys, cells: Cells) -> list[KeyGroup
         group_list.append(
             KeyGroup(labels, row[:-1], [Weighed(inside.axes, inside.values, cut.values)])
         )
+    if any(node.has(ir.OneValue) for node in keys):
+        places = [k for k, node in enumerate(keys) if not node.has(ir.OneValue)]
+        if len({tuple(group.row[k] for k in places) for group in group_list}) < len(group_list):
+            node = next(node for node in keys if node.has(ir.OneValue))
+            construct = f"MAX() or MIN() of {shown(node)}, which has several values in a group,"
+            raise refuse("aggregate", construct, "GROUP BY the column", node)
     if len({key_group.labels for key_group in group_list}) < len(group_list):
         sentence = "two groups of an expression have the same label; give the column another name"
         raise SqlError(sentence, code="name")
     return group_list
 
 
+def group_numbers(node: Expr, cells: Cells) -> NDArray[np.float64]:
+    """The number that an expression of one attribute is on each of its cells; NaN where NULL."""
+    values = cells.values(node)
+    codes = values.codes[values.classes[0]]
+    numbers = [_number(value, node) for value in values.distinct]
+    (axis,) = values.axes
+    if (codes[: cells.domain.attributes[axis].regular] < 0).any():
+        raise _not_one(node)
+    return np.array([*numbers, np.nan])[codes]
+
+
+def number_of_group(node: Expr, keys: Keys, group: KeyGroup, cells: Cells) -> float:
+    """The number that an expression is in a group of the expressions that rows are grouped by."""
+    places = [place for place, (_, key) in enumerate(keys.values()) if key.axes & node.axes]
+    nodes = [list(keys.values())[place][1] for place in places]
+    if not nodes or not node.axes <= frozenset[int]().union(*(key.axes for key in nodes)):
+        raise _not_one(node)
+    rows = cells.values(ir.Row((*nodes, node, node)), shown(node))
+    here = tuple(group.row[place] for place in places)
+    found = {row[-1] for row in rows.distinct if row[: len(nodes)] == here}
+    if len(found) != 1:
+        raise _not_one(node)
+    return _number(found.pop(), node)
+
+
+def _number(value: Any, node: Expr) -> float:
+    if isinstance(value, str | bool):
+        raise refuse("formula", f"arithmetic with {shown(node)}", "it is not a number", node)
+    return math.nan if value is None else float(value)
+
+
+def _not_one(node: Expr) -> SqlError:
+    if isinstance(node, ir.OneValue):
+        construct = f"{node.name}({shown(node)}), which has several values in a group,"
+        return refuse("aggregate", construct, "GROUP BY the column", node)
+    sentence = f"column {shown(node)!r} must appear in GROUP BY or inside an aggregate"
+    return SqlError(sentence, code="group-by", at=node.at)
+
+
 def note_groups(nodes: tuple[Expr, ...], cells: Cells) -> None:
     """Note which cells are distinguished by the expressions that define smaller groups."""
-    _, keys = _split(nodes, {})
+    _, keys = _split_alone(nodes)
     key_groups(key_values(keys, cells), keys, cells)
 
 
@@ -166,7 +277,7 @@ def count_groups(
 
     ``nodes`` define the smaller groups; ``group`` and ``block`` are the groups that are asked.
     """
-    axes, keys = _split(nodes, {})
+    axes, keys = _split_alone(nodes)
     outer, kept_rows = block
     refused = refuse(
         "nested", "AVG() of answers over uneven groups", "add up the answers with SUM", nodes[0]

@@ -8,7 +8,7 @@ rows by groups, and what is displayed of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from lrm.queries.sql import expr as ir
@@ -46,12 +46,16 @@ class Named(Plan):
 
 @dataclass(frozen=True)
 class LookupJoin(Plan):
-    """The rows of the input with the columns of a lookup; all of them if ``left``."""
+    """The rows of the input with the columns of a lookup; all of them if ``left``.
+
+    If ``every``, all rows of the lookup: groups without rows of the input have the count 0.
+    """
 
     input: Plan
     lookup: str
     key: Expr
     left: bool
+    every: bool = False
     at: int | None = None
 
 
@@ -157,11 +161,13 @@ class UnionAll(Plan):
     count: int | None = None
     offset: int = 0
     at: int | None = None
+    # Comparisons of an answer with a number, in a WHERE around it all.
+    having: tuple[tuple[str, str, float], ...] = ()
 
     @property
     def ends(self) -> bool:
-        """Whether ORDER BY, LIMIT or OFFSET stands after it all."""
-        return bool(self.keys) or self.count is not None or self.offset > 0
+        """Whether WHERE, ORDER BY, LIMIT or OFFSET stands around it all."""
+        return bool(self.keys or self.having) or self.count is not None or self.offset > 0
 
 
 def items_of(plan: Plan) -> tuple[Item, ...]:
@@ -191,6 +197,7 @@ class Rows:
     where: tuple[Expr, ...] = ()
     items: tuple[Item, ...] = ()
     env: Env = field(default_factory=dict)
+    kept: tuple[Expr, ...] = ()  # conditions on noisy answers of their groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,10 +220,15 @@ class Answers:
     ranked: bool = False  # whether a column is a rank among the groups that are displayed
     joined: bool = False  # whether its columns are of rows that differ: it was joined
     sums: bool = False  # whether expressions of it add up the answers of a sub-select
-    # Divisions of whole answers, which the statement's dialect would round down.
-    divisions: tuple[Expr, ...] = ()
-    # What a column of groups says in the rows that add up all of its groups.
-    totals: Mapping[Expr, str] = field(default_factory=dict)
+    # Where these are displayed group by group: what the statement itself is grouped by.
+    over: tuple[Expr, ...] | None = None
+    # What the author of the statement should know, and of which expression.
+    notices: tuple[tuple[str, Expr], ...] = ()
+    # Groups that are the cells of a column of times, with that column.
+    grid: Mapping[Expr, Expr] = field(default_factory=dict)
+    left_out: tuple[Expr, ...] = ()  # groups that are not displayed as columns
+    # Columns of groups that say something in the rows that add up all of its groups, as written.
+    totals: Mapping[Expr, Expr] = field(default_factory=dict)
 
     @property
     def axes(self) -> frozenset[int]:
@@ -266,22 +278,24 @@ def completed(answers: Answers) -> Answers:
     column is not known.
     """
     sets = tuple(
-        tuple(group_key for group_key in keys if not isinstance(group_key, ir.Apart))
-        for keys in answers.sets
+        tuple(group_key for group_key in keys if not is_beside(group_key)) for keys in answers.sets
     )
     answers = replace(answers, sets=sets)
     if not answers.grouped:
         return answers
     every = {key for keys in sets for key in keys}
     added: list[Expr] = []
-    totals: dict[Expr, str] = {}
+    totals: dict[Expr, Expr] = {}
     items = list(answers.items)
+    answers, sets = _kept_sets(answers, sets)
     for place, item in enumerate(answers.items):
         node = item.expr
         labelled = total_label(node) if len(sets) > 1 else None
         if labelled is not None and labelled[0] in every:
-            totals[labelled[0]] = labelled[1]
+            totals[labelled[0]] = node
             items[place] = replace(item, expr=labelled[0])
+            continue
+        if grouped_levels(node) is not None:
             continue
         _check_grouping(node)
         plain = isinstance(node, ir.Attribute) or not node.axes
@@ -291,14 +305,20 @@ def completed(answers: Answers) -> Answers:
             advice = "select the column itself: a row without its label is a total"
             construct = f"{shown(node)} beside ROLLUP, CUBE or GROUPING SETS"
             raise refuse("group-by", construct, advice, node)
-        if of_groups(node, answers.keys):
+        if of_groups(node, answers.keys) or node.has(ir.OneValue):
             added.append(node)
     for node in (*(key.this for key in answers.order), *answers.having):
         labelled = total_label(node)
-        if labelled is None or labelled[0] not in totals:
+        if (labelled is None or labelled[0] not in totals) and grouped_levels(node) is None:
             _check_grouping(node)
     sets = (tuple(dict.fromkeys((*sets[0], *added))), *sets[1:])
     return replace(answers, sets=sets, items=tuple(items), totals=totals)
+
+
+def is_beside(node: Expr) -> bool:
+    """Whether a column is an answer of another sub-select: it has one value in each group."""
+    within = isinstance(node, ir.Window) and node.name == "WITHIN"
+    return isinstance(node, ir.Apart) or within
 
 
 def _check_grouping(node: Expr) -> None:
@@ -306,11 +326,53 @@ def _check_grouping(node: Expr) -> None:
         raise refuse("aggregate", *ADVICE["grouping"], node)
 
 
+def _kept_sets(
+    answers: Answers, sets: tuple[tuple[Expr, ...], ...]
+) -> tuple[Answers, tuple[tuple[Expr, ...], ...]]:
+    """The grouping sets that ``HAVING GROUPING(a) = 0`` leaves."""
+    having: list[Expr] = []
+    for part in answers.having:
+        level = grouped_levels(part.left) if isinstance(part, ir.Binary) else None
+        value = part.right if isinstance(part, ir.Binary) and part.op == "=" else None
+        if level is None or not isinstance(part, ir.Binary) or not isinstance(value, ir.Number):
+            having.append(part)
+            continue
+        sets = tuple(keys for keys in sets if level_of(part.left, keys) == value.text)
+    if not sets:
+        advice = "it keeps no grouping set"
+        raise refuse("group-by", f"HAVING {shown(answers.having[0])}", advice, answers.having[0])
+    return replace(answers, having=tuple(having), sets=sets), sets
+
+
+def grouped_levels(node: Expr) -> tuple[Expr, ...] | None:
+    """The columns of ``GROUPING(a, b)``, and of ``GROUPING(a) = 1``; None for anything else."""
+    if isinstance(node, ir.Binary) and node.op == "=" and node.right == ir.Number("1"):
+        node = node.left
+    return node.args if isinstance(node, ir.Call) and node.name == "GROUPING" else None
+
+
+def level_of(node: Expr, keys: Collection[Expr]) -> str:
+    """What ``GROUPING(a, b)`` is where rows are grouped by some columns, as a label."""
+    bits = "".join(str(int(column not in keys)) for column in grouped_levels(node) or ())
+    value = int(bits, 2)
+    return str(value == 1).lower() if isinstance(node, ir.Binary) else str(value)
+
+
 def total_label(node: Expr) -> tuple[Expr, str] | None:
-    """The column and the text of ``CASE WHEN GROUPING(a) = 1 THEN 'all' ELSE a END``."""
+    """The column and the text of ``CASE WHEN GROUPING(a) = 1 THEN 'all' ELSE a END``.
+
+    ``COALESCE(a, 'all')`` is the same of a column that is never NULL by itself.
+    """
+    if isinstance(node, ir.Call) and node.name == "COALESCE" and len(node.args) == 2:
+        column, text = node.args
+        if isinstance(column, ir.Cast) and column.to.partition("(")[0] in {"TEXT", "VARCHAR"}:
+            column = column.this
+        return (column, text.value) if isinstance(text, ir.Text) else None
     if not isinstance(node, ir.Case) or len(node.conditions) != 1 or node.default is None:
         return None
     (condition,), (then, other) = node.conditions, node.outcomes
+    if isinstance(condition, ir.Call):
+        condition = ir.Binary("=", condition, ir.Number("1"))
     if not isinstance(condition, ir.Binary) or not isinstance(condition.left, ir.Call):
         return None
     if condition.right == ir.Number("0"):
@@ -320,7 +382,7 @@ def total_label(node: Expr) -> tuple[Expr, str] | None:
     grouping = ir.Call("GROUPING", (other,))
     is_total = condition.left == grouping and condition.op == "="
     both = condition.right in {ir.Number("0"), ir.Number("1")}
-    known = is_total and both and isinstance(other, ir.Attribute) and isinstance(then, ir.Text)
+    known = is_total and both and isinstance(then, ir.Text)
     return (other, then.value) if known and isinstance(then, ir.Text) else None
 
 
@@ -361,28 +423,37 @@ def side_by_side(
     in a LEFT JOIN. Other conditions become FILTERs; where they differ, which groups both sides
     have is not known. ``null`` are conditions that no group is of NULL, which equals no NULL.
     """
+    over = left.windows or two.windows
+    if keep_left and null:  # the group of NULL has no answer of the right side
+        known = ir.And(null) if len(null) > 1 else null[0]
+        some = ir.OneValue("MAX", ir.Case((known,), (ir.Number("1"),)))
+        right_env = {
+            name: ir.Binary("*", node, some) if node.has(ir.Aggregate) else node
+            for name, node in right_env.items()
+        }
     sides = []
-    for each, extra in ((left, () if keep_left else null), (two, null)):
+    for each, extra in ((left, () if keep_left else null), (two, () if keep_left else null)):
         # NULL equals no NULL; a window adds up its group all the same.
         where = each.where if each.windows else (*each.where, *extra)
         later = (*each.later, *extra) if each.windows else each.later
         sides.append((where, later))
-    over = left.windows or two.windows
     if set(sides[0][0]) == set(sides[1][0]) and set(sides[0][1]) == set(sides[1][1]):
         where, later = sides[0]
         env = {**left.env, **right_env}
         return replace(left, where=where, later=later, env=env, windows=over)
     parts = [(*where, *later) for where, later in sides]
+    shared = () if over else tuple(part for part in parts[0] if part in parts[1])
+    parts = [tuple(part for part in some if part not in shared) for some in parts]
     rest = [tuple(p for p in some if not of_groups(p, left.keys)) for some in parts]
     groups = [tuple(p for p in some if of_groups(p, left.keys)) for some in parts]
     mine = sides[0][0] if over else rest[0]
-    right_conditions = sides[1][0] if over or keep_left else rest[1]
+    right_conditions = sides[1][0] if over else parts[1] if keep_left else rest[1]
     group_conditions = tuple(dict.fromkeys((*groups[0], *(() if keep_left else groups[1]))))
     env = {key: over_rows(expr, mine) for key, expr in left.env.items()}
     env |= {key: over_rows(expr, right_conditions) for key, expr in right_env.items()}
     return replace(
         left,
-        where=() if over else group_conditions,
+        where=() if over else (*shared, *group_conditions),
         later=group_conditions if over else (),
         env=env,
         windows=over,

@@ -30,23 +30,31 @@ EXPRESSIONS = (
 DISTINCT = (
     "it is not a sum over rows; GROUP BY the column, and count the groups that are not near 0"
 )
+CHOSEN = "which rows are counted must not depend on a noisy answer; write the constant"
 PERSONS = (
     "max_rows limits the rows of a person over all groups, so that a group would count only "
     "persons whose row in it was kept; COUNT(*) counts rows. Where the table has one row per "
     "person, COUNT(*) is the number of persons"
 )
-_ONE_ROW = "a single row decides it, which noise must hide; ask for QUANTILE_DISC(x, 0.01) or 0.99"
+ONE_ROW = "a single row decides it, which noise must hide; write QUANTILE_DISC({}, {})"
 _WINDOWS = (
     "SUM, AVG, LAG, LEAD, FIRST_VALUE, LAST_VALUE and ranks of answers are: SUM(COUNT(*)) OVER (…)"
 )
 _SAME = "a batch must mean the same whenever it is compiled; write the constant"
 _SELECTS = "a batch holds only SELECT statements"
-_QUANTILE = ("a quantile within a formula", "ask for each quantile by itself")
+_QUANTILE = (
+    "a quantile within this formula",
+    "quantiles are combined by + - * / and ROUND; select it by itself",
+)
 ADVICE: dict[str, tuple[str, str]] = {
     "laterals": ("LATERAL", ONE_TABLE),
     "pivots": ("PIVOT", "write one SUM(CASE WHEN … THEN … END) per column"),
     "into": ("INTO", "the batch writes nothing"),
-    "distinct": ("DISTINCT", "GROUP BY the columns: every declared group is answered"),
+    "distinct": (
+        "DISTINCT",
+        "select COUNT(*) and GROUP BY the columns: every declared group is answered",
+    ),
+    "exclude": ("EXCLUDE", "leave it out of the frame, or subtract the answer of the row"),
     "sample": ("TABLESAMPLE", "the whole table is counted"),
     "hint": ("a hint", "the text is never executed"),
     "locks": ("FOR UPDATE", "the text is never executed"),
@@ -58,8 +66,6 @@ ADVICE: dict[str, tuple[str, str]] = {
     "subquery": ("a subquery", ONE_TABLE),
     "select": ("a subquery", ONE_TABLE),
     "any": ("ANY", "list the constants: = ANY (ARRAY['a', 'b'])"),
-    "min": ("MIN()", _ONE_ROW),
-    "max": ("MAX()", _ONE_ROW),
     "approxdistinct": ("APPROX_COUNT_DISTINCT()", DISTINCT),
     "groupconcat": ("STRING_AGG()", "rows are never listed; GROUP BY the column"),
     "logicalor": ("BOOL_OR()", "count the rows with COUNT_IF(condition)"),

@@ -95,6 +95,7 @@ _LITERALS: dict[type[Expr], Callable[[Any], str]] = {
 }
 _WRITERS: dict[type[Expr], Callable[[Any, _Inside, _Listed], str]] = {
     ir.CellLabel: lambda node, _, listed: listed((node.this,)),
+    ir.OneValue: lambda node, inside, _: inside(node.this),
     ir.Negative: lambda node, inside, _: f"-{inside(node.this)}",
     ir.Binary: lambda node, inside, _: (
         f"{inside(node.left)} {node.op.replace('div', '/')} {inside(node.right)}"

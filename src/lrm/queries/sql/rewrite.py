@@ -21,16 +21,25 @@ Join      -                                        the same groups; WHERE of gro
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from lrm.domain import Dates, Domain
 from lrm.queries.sql import expr as ir
 from lrm.queries.sql import plan as rel
 from lrm.queries.sql.atoms import is_binned
+from lrm.queries.sql.beside import (
+    check_all_groups,
+    check_fewer,
+    choices,
+    pinned,
+    unpinned,
+    within,
+)
 from lrm.queries.sql.expr import Expr, conjuncts
-from lrm.queries.sql.forms import is_whole
+from lrm.queries.sql.forms import by_knots, is_whole
 from lrm.queries.sql.formulas import is_linear
 from lrm.queries.sql.plan import (
     Answers,
@@ -40,18 +49,29 @@ from lrm.queries.sql.plan import (
     completed,
     has_rank,
     has_window,
+    is_beside,
     of_groups,
     over_rows,
     side_by_side,
 )
-from lrm.queries.sql.refusals import refuse
+from lrm.queries.sql.refusals import CHOSEN, ONE_ROW, refuse
 from lrm.queries.sql.render import shown
+from lrm.queries.sql.times import check_group, grid_of, is_time, on_grid
 
 _ADD_UP = "add up groups: SUM(COUNT(*)) OVER (…) beside GROUP BY"
 _ONE = "a subquery in an expression must have one aggregate and no groups"
 _KEPT = "which groups are kept depends on noise; add up over all groups, and choose at the end"
+_LARGEST = (
+    "select it by itself: it is the noisy answer that is displayed first, ORDER BY it DESC LIMIT 1"
+)
 _UNEVEN = "which groups both sides have depends on the table; add up before joining"
+_ROWS = ir.Aggregate("COUNT")
 _SUMS = "only SUM and AVG add up answers by groups: others depend on which groups are empty"
+
+_NEVER_NULL = frozenset(
+    {"EXTRACT", "YEAR", "MONTH", "DAY", "QUARTER", "HOUR", "DAYNAME", "MONTHNAME", "DAYOFWEEKISO"}
+) | {"TIMESTAMPTRUNC", "TIMETOSTR", "UPPER", "LOWER", "FLOOR", "ROUND", "COALESCE", "DAYOFWEEK"}
+"""Functions that are never NULL where their arguments are not."""
 
 MOST_WRITTEN = 20_000
 """Nodes of an expression, with what its columns stand for: a second's work."""
@@ -67,7 +87,19 @@ def normal(plan: rel.Plan, domain: Domain) -> Answers:
                 advice = "leave out FROM, or GROUP BY"
                 raise refuse("subquery", "a subquery next to columns of rows", advice, item.expr)
         relation = Answers(relation.where, ((),), relation.items, relation.env, grouped=False)
-    return replace(completed(relation), divisions=tuple(rules.noticed))
+    relation = by_knots(rules.one_values(relation), domain)
+    notices = [
+        (f"{shown(node)} is answered with its fraction, which the dialect would drop", node)
+        for node in rules.noticed
+    ]
+    counted = [node for item in relation.items for node in item.expr.walk() if node == _ROWS]
+    if rules.every and counted:
+        sentence = (
+            "COUNT(*) is 0 for a row of the lookup without rows of the table, where LEFT JOIN "
+            "gives 1; COUNT of a column of the table is the same in both"
+        )
+        notices.append((sentence, counted[0]))
+    return replace(completed(relation), notices=tuple(notices))
 
 
 class _Rules:
@@ -76,7 +108,8 @@ class _Rules:
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
         self.noticed: list[Expr] = []
-        self.keys = {lookup.name: domain.names.index(lookup.key) for lookup in domain.lookups}
+        self.every = False  # whether a lookup keeps its rows without rows of the table
+        self.lookups = {lookup.name: lookup for lookup in domain.lookups}
 
     def of(self, plan: rel.Plan) -> Relation:
         """Rewrite a plan."""
@@ -84,24 +117,33 @@ class _Rules:
 
     # expressions
 
-    def put(self, node: Expr, env: Env, sums: Answers | None = None) -> Expr:
+    def put(
+        self, node: Expr, env: Env, sums: Answers | None = None, around: Relation | None = None
+    ) -> Expr:
         """Put what columns and sub-selects stand for in their place.
 
         With ``sums``, the answers of a sub-select are added up: ``SUM(n)`` is n over all of their
-        groups, and no answer may stand outside of an aggregate.
+        groups, and no answer may stand outside of an aggregate. ``around`` is what FROM offers.
         """
 
         def put(inner_node: Expr) -> Expr | None:
             if sums is not None and isinstance(inner_node, ir.Aggregate):
                 return self._sum(sums, inner_node)
+            if sums is not None and isinstance(inner_node, ir.OneValue):
+                if sums.over is not None:
+                    value = self.put(inner_node.this, sums.env)
+                    return ir.Window(inner_node.name, (value,), sums.over, at=inner_node.at)
+                what = f"{inner_node.name}({shown(inner_node.this)}) of answers in a formula"
+                raise refuse("nested", what, _LARGEST, inner_node)
             if isinstance(inner_node, ir.Column):
                 column_expr = env[inner_node.table, inner_node.name]
                 if sums is not None and column_expr.has(ir.Aggregate, ir.Window):
                     what = f"answer {inner_node.name!r} next to sums of answers"
-                    raise refuse("nested", what, _SUMS, inner_node)
+                    advice = _KEPT if column_expr.has(ir.Window) else _SUMS
+                    raise refuse("nested", what, advice, inner_node)
                 return column_expr
             if isinstance(inner_node, ir.Scalar):
-                return self._apart(inner_node)
+                return self._apart(inner_node, around)
             if isinstance(inner_node, ir.LookedUp):
                 key = inner_node.key.mapped(put)
                 self._check_key(key, inner_node.lookup, inner_node.at)
@@ -123,9 +165,12 @@ class _Rules:
             inner = node.this.mapped(put)
             if isinstance(inner, ir.Attribute):
                 attribute = self.domain.attributes[inner.axis]
-                if isinstance(attribute, Dates) and attribute.by == "day":
+                if isinstance(attribute, Dates) and attribute.by == "day" and not attribute.time:
                     return inner
             return replace(node, this=inner)
+        if isinstance(node, ir.Cast) and node.to == "TIMESTAMP":
+            inner = node.this.mapped(put)
+            return inner if is_time(inner, self.domain) else replace(node, this=inner)
         if isinstance(node, ir.Call) and node.name == "MODE":
             inner = node.args[0].mapped(put)
             if any(is_binned(self.domain.attributes[axis]) for axis in inner.axes):
@@ -135,20 +180,48 @@ class _Rules:
         return None
 
     def _check_key(self, key: Expr, lookup: str, at: int | None) -> None:
-        if not isinstance(key, ir.Attribute) or key.axis != self.keys[lookup]:
-            name = self.domain.names[self.keys[lookup]]
+        name = self.lookups[lookup].key
+        if not isinstance(key, ir.Attribute) or self.domain.names[key.axis] != name:
             advice = f"lookup {lookup!r} is of {name!r}"
             raise refuse("join", f"JOIN by {shown(key)}", advice, at=at)
 
-    def _apart(self, node: ir.Scalar) -> Expr:
+    def _apart(self, node: ir.Scalar, around: Relation | None) -> Expr:
         inner = self.of(node.plan)
         if len(inner.items) != 1:
             raise refuse("subquery", "a subquery of several columns", _ONE, node)
+        if _is_of(around, inner):
+            return inner.items[0].expr
         return _scalar(inner, inner.items[0].expr, node.at)
 
     def _into(self, answers: Answers, node: Expr) -> Expr:
         """An expression of a SELECT over what its FROM offers."""
-        return self.put(node, answers.env, answers if answers.sums else None)
+        sums = answers if answers.sums else None
+        return on_grid(self.put(node, answers.env, sums, answers), answers.grid)
+
+    def one_values(self, answers: Answers) -> Answers:
+        """Check what stands in ``MAX(x)``: a column of a lookup or of groups, or of one row."""
+
+        def put(node: Expr) -> Expr | None:
+            if not isinstance(node, ir.OneValue):
+                return None
+            if node.this.has(ir.Aggregate, ir.Window):
+                if is_beside(node.this) or (node.this.has(ir.Apart) and not node.this.axes):
+                    return node.this
+                raise refuse("aggregate", f"{node.name}({shown(node.this)})", _LARGEST, node)
+            grouped = frozenset[int]().union(*(key.axes for keys in answers.sets for key in keys))
+            if not node.this.has(ir.LookedUp) and not node.axes <= grouped:
+                advice = ONE_ROW.format(shown(node.this), "0.01" if node.name == "MIN" else "0.99")
+                raise refuse("aggregate", f"{node.name}({shown(node.this)})", advice, node)
+            return node
+
+        items = tuple(replace(item, expr=item.expr.mapped(put)) for item in answers.items)
+        order = tuple(replace(key, this=key.this.mapped(put)) for key in answers.order)
+        for condition in (*answers.where, *answers.having, *answers.later, *answers.qualify):
+            condition.mapped(put)
+            if condition.has(ir.OneValue):
+                advice = "compare the column itself in WHERE"
+                raise refuse("display", f"MAX or MIN of {shown(condition)}", advice, condition)
+        return replace(answers, items=items, order=order)
 
     # rules
 
@@ -159,13 +232,14 @@ class _Rules:
         inner = self.of(plan.input)
         env = {(plan.alias, item.name): item.expr for item in inner.items}
         if isinstance(inner, Rows):
-            return Rows(inner.where, (), env)
-        return replace(inner, items=(), env=env, sums=False)
+            return replace(inner, items=(), env=env)
+        return replace(inner, items=(), env=env, sums=False, over=None)
 
     def lookup_join(self, plan: rel.LookupJoin) -> Relation:
         inner = self.of(plan.input)
         key = self.put(plan.key, inner.env)
         self._check_key(key, plan.lookup, plan.at)
+        self.every = self.every or plan.every
         if plan.left or self._is_complete(plan.lookup):
             return inner
         if isinstance(inner, Answers) and inner.is_cut:
@@ -175,17 +249,26 @@ class _Rules:
 
     def _is_complete(self, name: str) -> bool:
         """Whether every declared cell of its key has a row in a lookup."""
-        lookup = next(candidate for candidate in self.domain.lookups if candidate.name == name)
-        attribute = self.domain.attributes[self.keys[name]]
-        return all(candidate is True for candidate in lookup.on_cells(attribute, None))
+        return all(present is True for present in self._on_cells(name, None))
+
+    def _on_cells(self, name: str, column: str | None) -> list[Any]:
+        """The values of a column of a lookup on the cells of its key."""
+        lookup = self.lookups[name]
+        return list(lookup.on_cells(self.domain.attribute(lookup.key), column))
 
     def filter(self, plan: rel.Filter) -> Relation:
+        pushed = pinned(plan)
+        if pushed is not None:
+            return self.of(pushed)
         inner = self.of(plan.input)
-        return self._filtered(inner, self.put(plan.condition, inner.env))
+        return self._filtered(inner, self.put(plan.condition, inner.env, around=inner))
 
     def _filtered(self, inner: Relation, condition: Expr) -> Relation:
-        if condition.has(ir.Apart):
-            raise refuse("subquery", "a subquery in a condition", "write the constant", condition)
+        answers = isinstance(inner, Answers) and any(
+            isinstance(part, ir.Aggregate) for part in _outside(condition)
+        )
+        if condition.has(ir.Apart) and not answers:
+            raise refuse("subquery", "a subquery in a condition", CHOSEN, condition)
         if isinstance(inner, Rows):
             if condition.has(ir.Aggregate, ir.Window):
                 feature = f"WHERE {shown(condition)}"
@@ -196,15 +279,16 @@ class _Rules:
             feature = "choosing from answers that LIMIT cuts"
             raise refuse("nested", feature, advice, condition)
         for part in conjuncts(condition):
-            inner = self._restricted(inner, part, after=inner.windows or inner.ranked)
+            after = inner.windows or inner.ranked or has_rank(part)
+            inner = self._restricted(inner, part, after=after)
         return inner
 
     def _restricted(self, inner: Answers, part: Expr, *, after: bool) -> Answers:
         """Answers with one more condition; ``after`` says that it is tested after windows."""
         ranks = inner.ranked or has_rank(part)
         if part.has(ir.Aggregate, ir.Window) or len(inner.sets) > 1:
-            if after and ranks:
-                return replace(inner, qualify=(*inner.qualify, part), ranked=True)
+            if after:
+                return replace(inner, qualify=(*inner.qualify, part), ranked=ranks)
             if has_rank(part):
                 raise refuse("window", "a rank in HAVING", "write QUALIFY", part)
             return replace(inner, having=(*inner.having, part))
@@ -220,7 +304,7 @@ class _Rules:
     def project(self, plan: rel.Project) -> Relation:
         inner = self.of(plan.input)
         items = tuple(
-            replace(plan_item, expr=self.put(plan_item.expr, inner.env)) for plan_item in plan.items
+            replace(item, expr=self.put(item.expr, inner.env, around=inner)) for item in plan.items
         )
         if isinstance(inner, Rows):
             for item in items:
@@ -229,8 +313,8 @@ class _Rules:
             return replace(inner, items=items)
         for item in plan.items:
             self._check_window(inner, item.expr)
-        windows = inner.windows or any(has_window(plan_item.expr) for plan_item in plan.items)
-        ranked = inner.ranked or any(has_rank(plan_item.expr) for plan_item in plan.items)
+        windows = inner.windows or any(has_window(item.expr) for item in items)
+        ranked = inner.ranked or any(has_rank(item.expr) for item in items)
         return replace(inner, items=items, windows=windows, ranked=ranked)
 
     def _check_window(self, inner: Answers, over: Expr) -> None:
@@ -241,11 +325,9 @@ class _Rules:
             raise refuse("nested", "OVER after LIMIT", _KEPT, over)
         if inner.qualify:
             raise refuse("nested", "OVER after a choice by ranks", "choose at the end", over)
-        if not has_window(over):  # ranks number the groups that are displayed
-            return
-        if inner.having:
-            feature = f"OVER after the condition {shown(inner.having[0])}"
-            raise refuse("nested", feature, _KEPT, over)
+        windows = [self.put(part, inner.env) for part in over.walk() if isinstance(part, ir.Window)]
+        if inner.having or not any(map(has_window, windows)):
+            return  # over the groups that are displayed
         if inner.later:
             feature = f"OVER after the condition {shown(inner.later[0])}"
             raise refuse("nested", feature, "write the condition before the first OVER", over)
@@ -255,8 +337,11 @@ class _Rules:
 
     def aggregate(self, plan: rel.Aggregate) -> Relation:
         inner = self.of(plan.input)
+        over = False
         if isinstance(inner, Rows):
             answers = Answers(inner.where, (), (), inner.env, plan.grouped)
+        elif inner.having or any(item.expr.has(ir.OneValue) for item in plan.items):
+            answers, over = self._over_groups(inner, plan), True
         else:
             self._check_sums(inner, plan)
             where = (*inner.where, *inner.later)
@@ -267,13 +352,48 @@ class _Rules:
             tuple(dict.fromkeys(self._into(answers, entry) for entry in keys)) for keys in plan.sets
         )
         for key in (key for keys in sets for key in keys):
-            if key.has(ir.Aggregate, ir.Window) and not isinstance(key, ir.Apart):
+            if key.has(ir.Aggregate, ir.Window) and not is_beside(key):
                 raise refuse("clause", f"GROUP BY {shown(key)}", "group by attributes", key)
+            if not (isinstance(inner, Answers) and key in inner.sets[0]) and not is_beside(key):
+                check_group(key, self.domain)
+        answers = replace(answers, grid=grid_of(tuple(chain(*sets)), self.domain))
+        sets = tuple(tuple(on_grid(key, answers.grid) for key in keys) for keys in sets)
         items = tuple(replace(entry, expr=self._into(answers, entry.expr)) for entry in plan.items)
         windows = any(has_window(entry.expr) for entry in items)
         ranked = any(has_rank(entry.expr) for entry in items)
         _check_unique(sets)
-        return replace(answers, sets=sets, items=items, windows=windows, ranked=ranked)
+        if over:
+            return replace(answers, items=items, windows=windows, ranked=True)
+        answers = replace(answers, sets=sets, items=items, windows=windows, ranked=ranked)
+        return self._kept(answers, inner.kept) if isinstance(inner, Rows) else answers
+
+    def _kept(self, answers: Answers, kept: tuple[Expr, ...]) -> Answers:
+        """Answers of the groups of which conditions on other answers are true."""
+        for part in kept:
+            if has_rank(part) and any(item.expr.has(ir.Window) for item in answers.items):
+                raise refuse("nested", "OVER beside a choice of the first n", _KEPT, part)
+        return self._chosen(answers, kept)
+
+    def _over_groups(self, inner: Answers, plan: rel.Aggregate) -> Answers:
+        """Answers of a sub-select that are combined as they are displayed.
+
+        ``SELECT a, MAX(n), MIN(n) FROM (SELECT a, b, COUNT(*) AS n … GROUP BY a, b) GROUP BY a`` is
+        one row per ``a`` of ``MAX(COUNT(*)) OVER (PARTITION BY a)``.
+        """
+        at = next((item.expr for item in plan.items), None)
+        keys = tuple(self.put(key, inner.env) for key in plan.sets[0])
+        several = len(plan.sets) > 1 or len(inner.sets) > 1
+        if several or inner.is_cut or inner.qualify or inner.joined:
+            advice = "group once, and choose at the end"
+            raise refuse("nested", "MAX() or MIN() of these answers", advice, at)
+        if not set(keys) <= set(inner.sets[0]):
+            advice = "group by columns of groups of the sub-select"
+            raise refuse("nested", "MAX() or MIN() of answers by something else", advice, at)
+        others = tuple(key for key in inner.sets[0] if key not in keys)
+        rank = ir.Window("ROW_NUMBER", (), keys, tuple(map(ir.SortKey, others)))
+        first = ir.Binary("=", rank, ir.Number("1"), at=None if at is None else at.at)
+        answers = replace(inner, order=(), sums=True, over=keys, left_out=others)
+        return replace(answers, qualify=(first,), grouped=plan.grouped)
 
     def _check_sums(self, inner: Answers, plan: rel.Aggregate) -> None:
         """Check that a SELECT over answers only adds them up over groups of its own."""
@@ -297,15 +417,22 @@ class _Rules:
             if other is None or other in {ir.Null(), ir.Number("0")}:
                 where = (*where, *conjuncts(inner.conditions[0]))
                 inner = inner.results[0]
-        inner_answer = (
-            answers.env.get((inner.table, inner.name)) if isinstance(inner, ir.Column) else None
-        )
+        key = (inner.table, inner.name) if isinstance(inner, ir.Column) else ("", "")
+        inner_answer = answers.env.get(key)
+        if answers.over is not None and node.name in {"SUM", "AVG", "COUNT"} and not where:
+            counted = node.name == "COUNT" and not node.args and answers.having
+            if counted:
+                inner_answer = next(expr for expr in answers.env.values() if expr.has(ir.Aggregate))
+            if inner_answer is not None and (counted or node.name != "COUNT"):
+                return ir.Window(node.name, (inner_answer,), answers.over, at=node.at)
         if (
             node.name not in {"SUM", "AVG"}
             or inner_answer is None
             or not inner_answer.has(ir.Aggregate)
         ):
-            raise refuse("nested", f"{node.name}() of answers", _SUMS, node)
+            column = inner_answer is not None and not inner_answer.has(ir.Aggregate)
+            advice = "it is a column of groups; select it by itself, or MAX of it"
+            raise refuse("nested", f"{shown(node)} over answers", advice if column else _SUMS, node)
         if not is_linear(inner_answer):
             raise refuse("nested", "a sum of rates or averages", "add up sums and counts", node)
         total = over_rows(
@@ -327,12 +454,9 @@ class _Rules:
             advice = "HAVING compares aggregates with numbers; write other conditions in WHERE"
             raise refuse("display", "HAVING without an aggregate", advice, plan.condition)
         condition = self._into(inner, plan.condition)
-        if plan.after and condition.has(ir.Apart):
-            raise refuse("subquery", "a subquery in a condition", "write the constant", condition)
-        if not plan.after and inner.windows and condition.has(ir.Aggregate):
-            advice = "sums over groups are of those that HAVING keeps; filter a sub-select instead"
-            raise refuse("nested", "OVER beside HAVING", advice, condition)
-        return self._restricted(inner, condition, after=plan.after)
+        after = plan.after or inner.over is not None
+        after = after or (has_rank(condition) and not has_rank(plan.condition))
+        return self._restricted(inner, condition, after=after)
 
     def sort(self, plan: rel.Sort) -> Relation:
         inner = self.of(plan.input)
@@ -361,55 +485,103 @@ class _Rules:
 
     def cross_answers(self, plan: rel.CrossAnswers) -> Relation:
         inner, other = self.of(plan.input), self.of(plan.other)
+        same = _is_of(inner, other)
         added = {
-            (plan.alias, item.name): _scalar(other, item.expr, plan.at) for item in other.items
+            (plan.alias, item.name): item.expr if same else _scalar(other, item.expr, plan.at)
+            for item in other.items
         }
+        if same and isinstance(inner, Answers):
+            return replace(inner, env={**inner.env, **added}, ranked=True)
         return replace(inner, env={**inner.env, **added})
 
     def join_answers(self, plan: rel.JoinAnswers) -> Relation:
         left_answers, two = self.of(plan.input), self.of(plan.other)
-        advice = "join answers with the same groups, by all of them"
-        if not isinstance(left_answers, Answers) or not isinstance(two, Answers):
+        advice = "join answers with the same groups, or with fewer, by all of these"
+        if not isinstance(two, Answers):
             raise refuse("join", "JOIN of answers", advice, at=plan.at)
-        for each in (left_answers, two):
-            if each.is_cut or each.having or each.ranked:
-                word = "LIMIT" if each.is_cut else "HAVING" if each.having else "a rank"
-                feature = f"JOIN of answers after {word}"
-                raise refuse("nested", feature, "choose at the end", at=plan.at)
-        if (
-            len(left_answers.sets) > 1
-            or len(two.sets) > 1
-            or left_answers.keys != two.keys
-            or not left_answers.keys
-        ):
+        compared = self._compared(plan, left_answers, two)
+        left_answers, two = unpinned(left_answers, compared), unpinned(two, compared)
+        chosen = two.is_cut or two.having or two.qualify
+        if isinstance(left_answers, Rows) or chosen or left_answers.keys > two.keys:
+            return self._join_fewer(left_answers, two, plan, compared)
+        if left_answers.is_cut or left_answers.having or left_answers.qualify:
+            word = "LIMIT" if left_answers.is_cut else "a condition on answers"
+            feature = f"JOIN of answers after {word}"
+            raise refuse("nested", feature, "choose at the end", at=plan.at)
+        if left_answers.keys != two.keys or not two.keys:  # there are none of several sets
             raise refuse("join", "JOIN of answers with different groups", advice, at=plan.at)
         right_env = {(plan.alias, item.name): item.expr for item in two.items}
         for expr in (*left_answers.env.values(), *right_env.values()):
             if expr.has(ir.GroupCount):
                 advice = "select it by itself: which groups there are differs"
                 raise refuse("nested", "JOIN of AVG() of answers", advice, at=plan.at)
-        compared = set()
-        for mine, their in plan.pairs:
-            left = self.put(mine, left_answers.env)
-            right = self.put(their, right_env) if isinstance(their, ir.Column) else None
-            if left != right or left.has(ir.Aggregate):
-                feature = f"JOIN ON {shown(mine)} = {shown(their)}"
-                raise refuse("join", feature, "compare the same columns of groups", at=plan.at)
-            compared.add(left)
-        groups = {expr for expr in right_env.values() if not expr.has(ir.Aggregate, ir.Apart)}
+        kinds = (ir.Aggregate, ir.Apart, ir.Number, ir.Text)  # of what is no column of groups
+        groups = {expr for expr in right_env.values() if not expr.has(*kinds)} | two.keys
         if compared != groups:
-            feature = "JOIN of answers by some of their groups"
-            raise refuse("join", feature, "name all of them", at=plan.at)
+            raise _by_some(groups - compared, plan)
         null = tuple(
             ir.Not(ir.IsNull(key)) for key in left_answers.sets[0] if self._may_be_null(key)
         )
-        return side_by_side(left_answers, two, right_env, null, keep_left=plan.left)
+        joined = side_by_side(left_answers, two, right_env, null, keep_left=plan.left)
+        return replace(joined, ranked=left_answers.ranked or two.ranked)
+
+    def _compared(self, plan: rel.JoinAnswers, left: Relation, two: Answers) -> set[Expr]:
+        """The columns of groups of both sides that a join compares."""
+        right = {(plan.alias, item.name): item.expr for item in two.items}
+        compared = set()
+        for mine, their in plan.pairs:
+            column = self.put(mine, left.env)
+            known = isinstance(their, ir.Column) and column == self.put(their, right)
+            if not known or column.has(ir.Aggregate):
+                feature = f"JOIN ON {shown(mine)} = {shown(their)}"
+                raise refuse("join", feature, "compare the same columns of groups", at=plan.at)
+            compared.add(column)
+        return compared
+
+    def _join_fewer(
+        self, inner: Relation, two: Answers, plan: rel.JoinAnswers, pairs: set[Expr]
+    ) -> Relation:
+        """Rows or answers beside answers with fewer groups, by all of the groups of these.
+
+        Where the other side is chosen by its answers, so are the groups here.
+        """
+        check_fewer(inner, two, plan)
+        known = {(plan.alias, item.name): item.expr for item in two.items}
+        if pairs != two.keys:
+            raise _by_some(two.keys - pairs, plan)
+        conditions = choices(two, plan)
+        env = {**inner.env, **{key: within(expr, two) for key, expr in known.items()}}
+        joined: Relation = replace(inner, env=env)
+        where = () if plan.left else (*two.where, *two.later)
+        groups = [part for part in where if of_groups(part, two.keys)]
+        if not plan.left:
+            groups += [ir.Not(ir.IsNull(key)) for key in two.sets[0] if self._may_be_null(key)]
+        if isinstance(joined, Rows):
+            kept = (*joined.kept, *conditions)
+            return replace(joined, where=(*joined.where, *groups), kept=kept)
+        for part in groups:
+            joined = self._restricted(joined, part, after=joined.windows or joined.ranked)
+        return self._chosen(joined, conditions)
+
+    def _chosen(self, answers: Answers, conditions: Collection[Expr]) -> Answers:
+        """Answers of the groups of which conditions on answers of fewer groups are true."""
+        for part in conditions:
+            check_all_groups(answers, part)
+            after = has_rank(part) or answers.windows
+            answers = self._restricted(answers, part, after=after)
+        return replace(answers, ranked=answers.ranked or any(map(has_rank, conditions)))
 
     def _may_be_null(self, key: Expr) -> bool:
         """Whether a group may be that of NULL, as far as its form tells."""
-        if not isinstance(key, ir.Attribute):
-            return True
-        return self.domain.attributes[key.axis].special_cell("(null)") is not None
+        if isinstance(key, ir.LookedUp):
+            return any(value is None for value in self._on_cells(key.lookup, key.column or None))
+        if isinstance(key, ir.IsNull):
+            return False
+        attributes = (self.domain.attributes[axis] for axis in key.axes)
+        known = isinstance(key, ir.Attribute) or not key.has(ir.LookedUp, ir.Case, ir.Null)
+        calls = (part for part in key.walk() if isinstance(part, ir.Call | ir.Cast | ir.Binary))
+        known = known and not any(map(_may_make_null, calls))
+        return not known or any(each.special_cell("(null)") is not None for each in attributes)
 
 
 _RULES: dict[type[rel.Plan], Callable[[_Rules, Any], Relation]] = {
@@ -425,6 +597,38 @@ _RULES: dict[type[rel.Plan], Callable[[_Rules, Any], Relation]] = {
     rel.CrossAnswers: _Rules.cross_answers,
     rel.JoinAnswers: _Rules.join_answers,
 }
+
+
+def _outside(node: Expr) -> Iterator[Expr]:
+    """The parts of an expression that are not in a sub-select of their own."""
+    yield node
+    for child in () if isinstance(node, ir.Apart) else node.children:
+        yield from _outside(child)
+
+
+def _by_some(missing: Collection[Expr], plan: rel.JoinAnswers) -> Exception:
+    """The error for a join that does not compare all columns of groups."""
+    names = ", ".join(sorted(map(shown, missing))) or "the others"
+    feature = "JOIN of answers by some of their groups"
+    return refuse("join", feature, f"compare {names}, too, or write = constant", at=plan.at)
+
+
+def _may_make_null(node: Expr) -> bool:
+    """Whether an operation may be NULL where its operands are not."""
+    if isinstance(node, ir.Cast):
+        return node.safe
+    if isinstance(node, ir.Binary):
+        return node.op in {"/", "//", "%", "div"}
+    return isinstance(node, ir.Call) and node.name not in _NEVER_NULL
+
+
+def _is_of(around: Relation | None, inner: Relation) -> bool:
+    """Whether a sub-select is ``MAX(n)``, or the like, of the very answers that stand around it."""
+    if not isinstance(around, Answers) or not isinstance(inner, Answers) or inner.over != ():
+        return False
+    chosen = (around.having, around.qualify, inner.having, around.is_cut, around.joined)
+    same = set(around.where) == set(inner.where) and set(around.later) == set(inner.later)
+    return not any(chosen) and same and around.sets == inner.sets
 
 
 def _bounded(node: Expr) -> Expr:
@@ -454,4 +658,10 @@ def _scalar(inner: Relation, item: Expr, at: int | None) -> Expr:
     for name, clause in clauses.items():
         if clause:
             raise refuse("subquery", f"{name} in a subquery", _ONE, at=at)
-    return ir.Apart(over_rows(item, inner.where), at=at)
+
+    def put(node: Expr) -> Expr | None:
+        if not isinstance(node, ir.GroupCount):
+            return None
+        return replace(node, where=(*inner.where, *inner.later))
+
+    return ir.Apart(over_rows(item.mapped(put), inner.where), at=at)

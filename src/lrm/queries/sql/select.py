@@ -5,19 +5,28 @@ HAVING, ranks, ORDER BY and LIMIT choose among noisy answers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import Any
 
 from lrm.domain import Numbers
+from lrm.domain.lookups import label_text
 from lrm.errors import SqlError
 from lrm.queries.sql import expr as ir
 from lrm.queries.sql.answers import Answer, Compiled, Grouped, Weighted
 from lrm.queries.sql.atoms import undivided
 from lrm.queries.sql.cells import Cells
-from lrm.queries.sql.expr import COMPARISONS, OPPOSITES, Expr
+from lrm.queries.sql.displays import (
+    Displayed,
+    compared,
+    first_value,
+    is_apart,
+    left_out,
+    order_keys,
+)
+from lrm.queries.sql.expr import Expr
 from lrm.queries.sql.forms import middle, sums_bins
-from lrm.queries.sql.formulas import asked, number
+from lrm.queries.sql.formulas import asked
 from lrm.queries.sql.groups import (
     Labels,
     check_groups,
@@ -29,21 +38,18 @@ from lrm.queries.sql.groups import (
     note_groups,
 )
 from lrm.queries.sql.inputs import DerivedAnswer, QuantileAnswer
-from lrm.queries.sql.plan import Answers, UnionAll, has_rank, total_label
+from lrm.queries.sql.plan import Answers, grouped_levels, total_label
 from lrm.queries.sql.refusals import AGGREGATES, fail, refuse
 from lrm.queries.sql.render import shown
 from lrm.queries.sql.statistics import Asked, Leaf, Size
 from lrm.queries.sql.tables import Truth, all_of, filtered
 from lrm.queries.sql.weights import weights
 from lrm.queries.terms import Names
-from lrm.queries.workload import Column, Statement
-from lrm.queries.workload.display import Bound, Display, OrderKey, Rank
+from lrm.queries.workload import Column, Kind, Statement
+from lrm.queries.workload.display import NULL, Bound, Display
 
 AnyAnswer = Answer | DerivedAnswer | QuantileAnswer
 """An answer of a statement: linear, or computed from linear ones."""
-
-LONGEST_NAME = 80
-"""Characters of an expression by which an answer that only HAVING or ORDER BY names is known."""
 
 
 class Select:
@@ -55,20 +61,18 @@ class Select:
         self.normal, self.cells, self.line = answers, cells, line
         self.statement, self.part = statement, part
         self.variants = groupings(answers)
+        self.keys = {key for grouping in self.variants for key in grouping.keys}  # expressions
         self.constants: list[tuple[str, str]] = []
+        labelled = ((key, total_label(node)) for key, node in answers.totals.items())
+        self.totals = {key: label[1] for key, label in labelled if label is not None}
         self.renamed: dict[int, str] = {}
         self.columns: list[tuple[str | None, Expr]] = []
         self._read_columns()
-        self.ranks = _ranks(answers) if answers.ranked else []
         self.having, self.qualify = (
-            [clause for part in parts for clause in _compared(part)]
+            [clause for part in parts for clause in compared(part)]
             for parts in (answers.having, answers.qualify)
         )
-        for division in answers.divisions:
-            warning = (
-                f"{shown(division)} is answered with its fraction, which the dialect would drop"
-            )
-            self.cells.warnings[warning] = division
+        self.cells.warnings.update(answers.notices)
         self.named: dict[str, Expr] = {}
         self.groups: dict[Expr, tuple[Column, Labels]] = {}
 
@@ -81,8 +85,7 @@ class Select:
     def _read_columns(self) -> None:
         """Split SELECT's list into columns of groups (checked) and answers."""
         grouped = {axis for grouping in self.variants for axes in grouping.sets for axis in axes}
-        keys = {key for grouping in self.variants for key in grouping.keys}
-        self._check_grouped({*grouped, *(axis for key in keys for axis in key.axes)})
+        self._check_grouped({*grouped, *(axis for key in self.keys for axis in key.axes)})
         for item in self.normal.items:
             node = item.expr
             if isinstance(node, ir.Attribute) and node.axis in grouped:  # in some sets also a key
@@ -91,20 +94,20 @@ class Select:
                 elif item.name != node.name:
                     self.renamed.setdefault(node.axis, item.name)
                 continue
-            if node in keys:
+            if node in self.keys or grouped_levels(node) is not None:
                 continue
-            if item.alias is not None and isinstance(node, ir.Text | ir.Number):
+            if item.name and isinstance(node, ir.Text | ir.Number):
                 text = node.value if isinstance(node, ir.Text) else node.text
-                self.constants.append((item.alias, text))
+                self.constants.append((item.name, text))
                 continue
             if isinstance(node, ir.Attribute | ir.LookedUp):
                 sentence = f"column {shown(node)!r} must appear in GROUP BY or inside an aggregate"
                 raise fail("group-by", sentence, node)
             self.columns.append((item.name or None, node))
-        if not self.columns:
+        chosen = self.normal.having or self.normal.qualify
+        if not self.columns and not chosen and not any(map(_of_answers, self.normal.order)):
             first = self.normal.items[0].expr if self.normal.items else None
-            advice = "select what HAVING compares too" if self.normal.having else AGGREGATES
-            raise refuse("no-answer", "a SELECT without an aggregate", advice, first)
+            raise refuse("no-answer", "a SELECT without an aggregate", AGGREGATES, first)
 
     def answers(self, seen: set[str], shared: set[str]) -> list[AnyAnswer]:
         """Compile the answers."""
@@ -113,7 +116,7 @@ class Select:
         split_up = [
             (name, asked(node, partial(middle, cells=cells)))
             for name, node in self.named.items()
-            if not ir.is_rank(node)
+            if name not in self.displayed.columns
         ]
         leaves = [leaf for _, answer in split_up for leaf in answer.leaves]
         windows = [leaf.window for leaf in leaves if leaf.window is not None]
@@ -129,10 +132,13 @@ class Select:
             for step in answer.steps:
                 if isinstance(step, Size) and isinstance(step.of, ir.GroupCount):
                     note_groups(step.of.keys, cells)
+                    for condition in step.of.where:
+                        cells.truths(condition)
         cells.merge()
         weighed, where = self._weigh(leaves)
-        conditions = [] if where is None else [where]
-        conditions += [cells.truths(variant) for variant in self.normal.later]
+        before = [] if where is None else [where]
+        later = [cells.truths(variant) for variant in self.normal.later]
+        conditions = [*before, *later]
         all_answers: list[AnyAnswer] = []
         for variant in self.variants:
             values = key_values(variant.keys, cells)
@@ -140,9 +146,14 @@ class Select:
             check_groups(groups, where, cells)
             self.groups |= group_columns(variant, self.renamed, values, cells)
             blocks = [group_blocks(variant.sets, group, conditions, cells) for group in groups]
-            later = bool(self.normal.later)
-            by = Grouped(variant.sets, variant.keys, groups, blocks, conditions, later)
-            all_answers += self._of_groups(by, split_up, weighed)
+            wholes = (
+                [group_blocks(variant.sets, group, before, cells) for group in groups]
+                if later
+                else blocks
+            )
+            by = Grouped(variant.sets, variant.keys, groups, blocks, wholes, conditions)
+            all_answers += self._of_groups(by, split_up, weighed, variant.levels)
+        self.groups |= self._levels()
         if not all_answers:
             sentence = (
                 "the conditions of the statement leave none of its declared groups: it has no rows"
@@ -151,7 +162,11 @@ class Select:
         return all_answers
 
     def _of_groups(
-        self, by: Grouped, split_up: list[tuple[str, Asked]], weighed: list[Weighted]
+        self,
+        by: Grouped,
+        split_up: list[tuple[str, Asked]],
+        weighed: list[Weighted],
+        levels: Labels,
     ) -> list[AnyAnswer]:
         compiled = iter(weighed)
         group_answers: list[AnyAnswer] = []
@@ -159,14 +174,45 @@ class Select:
             leaf_weights = [next(compiled) for _ in answer.leaves]
             totals = {
                 key.axis: text
-                for key, text in self.normal.totals.items()
-                if isinstance(key, ir.Attribute)
+                for key, text in self.totals.items()
+                if isinstance(key, ir.Attribute) and key not in self.keys
             }
-            names = Names(name, self.line, tuple(self.constants), self.renamed, totals)
+            named_levels = zip(self._level_names(), levels, strict=True)
+            rolled = (
+                (self.groups[key][0].name, text)
+                for key, text in self.totals.items()
+                if key in self.keys and key not in by.keys
+            )
+            fixed = (*self.constants, *named_levels, *rolled)
+            names = Names(name, self.line, fixed, self.renamed, totals)
             made = Compiled(names, answer, leaf_weights, self.cells, by)
             for group, blocks in zip(by.groups, by.blocks, strict=True):
                 group_answers += made.answers(group, blocks)
         return group_answers
+
+    def _level_names(self) -> list[str]:
+        """What each column ``GROUPING(…)`` is called."""
+        items = self.normal.items
+        return [
+            item.alias or shown(item.expr)
+            for item in items
+            if grouped_levels(item.expr) is not None
+        ]
+
+    def _levels(self) -> dict[Expr, tuple[Column, Labels]]:
+        """The columns ``GROUPING(…)`` with their labels, and expressions with that of a total."""
+        nodes = [item.expr for item in self.normal.items if grouped_levels(item.expr) is not None]
+        columns: dict[Expr, tuple[Column, Labels]] = {}
+        for place, (node, name) in enumerate(zip(nodes, self._level_names(), strict=True)):
+            labels = tuple(sorted({variant.levels[place] for variant in self.variants}))
+            kind: Kind = "boolean" if isinstance(node, ir.Binary) else "integer"
+            columns[node] = Column(name, kind), labels
+        for key, text in self.totals.items():
+            column, labels = self.groups[key]
+            _check_total(key, self.normal.totals[key], column)
+            if key in self.keys:
+                columns[key] = replace(column, labels=(*column.labels, text)), labels
+        return columns
 
     def _name_answers(self, seen: set[str], shared: set[str]) -> None:
         """Give every answer a name: its alias, or its place; those only sorted by come last.
@@ -186,13 +232,14 @@ class Select:
                 raise fail("name", sentence, node)
             self.named[name] = node
         seen.update(self.named)
-        compared = [node for clause in self.having + self.qualify for node, _, _ in clause]
-        keys = [*(key for rank in self.ranks for key in rank.order), *self.normal.order]
-        compared += [key.this for key in keys if key.has(ir.Aggregate)]
-        for node in (*(each for each in compared if not ir.is_rank(each)), *self.ranks):
-            if node not in self.named.values():
-                text = f"{query}.{shown(node)[:LONGEST_NAME]}"
-                self.named[text if text not in self.named else f"{text}.{len(self.named)}"] = node
+        self.selected = tuple(self.named)
+        self.displayed = Displayed(self.named, query, chosen=bool(self.normal.having))
+        for clause in self.having + self.qualify:
+            for node, _, _ in clause:
+                self.displayed.name(node)
+        for key in self.normal.order:
+            if key.has(ir.Aggregate):
+                self.displayed.name(key.this)
 
     @property
     def names_by_alias(self) -> dict[str, str]:
@@ -200,34 +247,67 @@ class Select:
         pairs = zip(self.columns, self.named, strict=False)
         return {alias or name: name for (alias, _), name in pairs}
 
+    @cached_property
     def display(self) -> Display | None:
         """How the answers are displayed: HAVING, QUALIFY, ORDER BY and LIMIT, in their names."""
-        normal = self.normal
-        if not (self.having or self.qualify or self.ranks or normal.order or normal.is_cut):
+        normal, names = self.normal, self.displayed.names
+        chosen = self.having or self.qualify or normal.order or normal.is_cut or normal.left_out
+        if not (chosen or self.displayed.columns):
             return None
-        names = {node: name for name, node in reversed(self.named.items())}
         groups = dict(self.groups)
+        places: dict[Expr, tuple[int, ...]] = {}
         for key in normal.order:
             labelled = total_label(key.this)
-            if labelled is not None and labelled[0] in groups:  # a text among the others
+            rolled = grouped_levels(key.this) or ()
+            if labelled is not None and labelled[0] in self.totals:  # a text among the others
                 column, labels = groups[labelled[0]]
                 groups[key.this] = column, tuple(sorted({*labels, labelled[1]}))
+            elif len(rolled) == 1 and rolled[0] in groups and key.this not in groups:
+                column, labels = groups[rolled[0]]  # a total has its own label, or none
+                own = [self.totals[rolled[0]]] if rolled[0] in self.totals else []
+                groups[key.this] = column, (*labels, *own)
+                places[key.this] = (*(0 for _ in labels), *(1 for _ in own))
+            elif key.this not in groups and key.this not in names and len(normal.sets) == 1:
+                ordered = self._ordered(key.this)
+                if ordered is not None:
+                    column, labels, places[key.this] = ordered
+                    groups[key.this] = column, labels
         having, qualify = (
             tuple(tuple(Bound(names[node], op, end) for node, op, end in part) for part in clauses)
             for clauses in (self.having, self.qualify)
         )
-        order = _order_keys(normal.order, names, groups)
-        ranks = tuple(
-            _rank(name, node, names, groups)
-            for name, node in self.named.items()
-            if isinstance(node, ir.Window) and ir.is_rank(node)
-        )
-        keys = [*order, *(key for rank in ranks for key in rank.order)]
-        used = {bound.answer for clause in (*having, *qualify) for bound in clause}
-        used |= {key.column for key in keys if key.labels is None} | {rank.name for rank in ranks}
-        queries = tuple(self.named)[: len(self.columns)]
-        hidden = tuple(sorted(used.difference(queries)))
-        return Display(queries, hidden, having, order, normal.limit, normal.offset, ranks, qualify)
+        order = order_keys(normal.order, names, groups, places)
+        ranks, computed = self.displayed.made(groups)
+        every = set(self.named).difference(self.selected)
+        without = left_out(groups, normal.left_out)
+        parts = (having, order, normal.limit, normal.offset, ranks, qualify, computed, without)
+        texts = Display(self.selected or tuple(every), tuple(every), *parts).texts
+        queries = tuple(name for name in self.selected if name not in texts)
+        if not queries:  # what it is computed from is displayed beside it
+            queries = tuple(name for name in self.named if name not in self.displayed.columns)
+        return Display(queries, tuple(sorted(every.difference(queries))), *parts)
+
+    def _ordered(self, node: Expr) -> tuple[Column, Labels, tuple[int, ...]] | None:
+        """A column of groups of which an expression is a function, and its places in that order."""
+        if not node.axes or node.has(ir.Aggregate, ir.Window):
+            return None
+        for key, (column, labels) in self.groups.items():
+            if not node.axes <= key.axes:
+                continue
+            shown_key = ir.CellLabel(key) if isinstance(key, ir.Attribute) else key
+            pairs = self.cells.values(ir.Row((shown_key, node, node)), shown(node))
+            several: dict[str, set[Any]] = {}
+            for row in pairs.distinct:
+                several.setdefault(label_text(row[0]), set()).add(row[1])
+            if any(len(values) > 1 for values in several.values()) and not is_apart(node, several):
+                continue
+            values = {label: first_value(some) for label, some in several.items()}
+            rows = {label: value for label, value in values.items() if value is not None}
+            order = {value: place for place, value in enumerate(sorted(set(rows.values())))}
+            listed = [label for label in labels if label in rows]
+            listed += [label for label in rows if label not in labels]
+            return column, tuple(listed), tuple(order[rows[label]] for label in listed)
+        return None
 
     def table(self) -> Statement:
         """The table that the answers form: its columns of groups in the order of SELECT."""
@@ -236,13 +316,13 @@ class Select:
         for item in self.normal.items:
             if item.expr in self.groups:
                 order.setdefault(self.groups[item.expr][0].name)
-            elif item.alias is not None and isinstance(item.expr, ir.Text | ir.Number):
-                text = dict(self.constants)[item.alias]
-                columns_by_name.setdefault(item.alias, Column(item.alias, labels=(text,)))
-                order.setdefault(item.alias)
+            elif item.name and isinstance(item.expr, ir.Text | ir.Number):
+                text = dict(self.constants)[item.name]
+                columns_by_name.setdefault(item.name, Column(item.name, labels=(text,)))
+                order.setdefault(item.name)
         order |= dict.fromkeys(columns_by_name)
         columns = tuple(columns_by_name[name] for name in order)
-        answers = tuple(self.named)[: len(self.columns)]
+        answers = self.selected if self.display is None else self.display.queries
         return Statement("", "", columns, answers, line=self.line)
 
     def _weigh(self, leaves: list[Leaf]) -> tuple[list[Weighted], Truth | None]:
@@ -260,151 +340,16 @@ class Select:
         return compiled, row_truth
 
 
-_MOST_CLAUSES = 64
-_HAVING = "HAVING compares aggregates with numbers; write other conditions in WHERE"
-_ORDER = "order by answers or by columns of GROUP BY"
+def _check_total(key: Expr, node: Expr, column: Column) -> None:
+    """COALESCE would call the group of NULL as it calls the total."""
+    if isinstance(node, ir.Call) and NULL in column.labels:
+        name = shown(key)
+        advice = (
+            f"{name} may be NULL, which it would call so too; write CASE WHEN GROUPING({name}) = 1 "
+            f"THEN 'Total' ELSE {name} END"
+        )
+        raise refuse("group-by", f"{shown(node)} beside ROLLUP", advice, node)
 
 
-Clause = list[tuple[Expr, str, float]]
-"""Comparisons of aggregates with numbers, one of which must hold."""
-
-
-Groups = Mapping[Expr, tuple[Column, tuple[str, ...]]]
-"""Each column of groups, and its labels in ascending order."""
-
-
-def _order_keys(
-    keys: Sequence[ir.SortKey], names: Mapping[Expr, str], groups: Groups
-) -> tuple[OrderKey, ...]:
-    order_keys = []
-    for key in keys:
-        flags = key.descending, key.nulls_first
-        if key.this in names:
-            order_keys.append(OrderKey(names[key.this], None, *flags))
-        elif key.this in groups:
-            column, labels = groups[key.this]
-            order_keys.append(OrderKey(column.name, labels, *flags))
-        elif not ir.is_constant(key.this):
-            raise refuse("display", f"ORDER BY {shown(key.this)}", _ORDER, key)
-    return tuple(order_keys)
-
-
-def _rank(name: str, node: ir.Window, names: Mapping[Expr, str], groups: Groups) -> Rank:
-    for group_key in node.partition:
-        if group_key not in groups:
-            raise refuse(
-                "window", f"PARTITION BY {shown(group_key)}", "it is not grouped by", group_key
-            )
-    function: Any = node.name.lower()
-    (buckets,) = node.args or (ir.Number("1"),)
-    return Rank(
-        name,
-        function,
-        _order_keys(node.order, names, groups),
-        tuple(groups[group_key][0].name for group_key in node.partition),
-        int(buckets.text) if isinstance(buckets, ir.Number) else 1,
-    )
-
-
-def _ranks(answers: Answers) -> list[ir.Window]:
-    """The ranks of a statement; each must stand by itself."""
-    places = [element.expr for element in answers.items] + [
-        element.this for element in answers.order
-    ]
-    if len(answers.sets) > 1:
-        advice = "write one statement per set"
-        raise refuse("window", "a rank beside several grouping sets", advice, places[0])
-    compared = [clause for part in answers.qualify for clause in _compared(part)]
-    places += [node for clause in compared for node, _, _ in clause]
-    ranks: dict[ir.Window, None] = {}
-    for node in places:
-        if isinstance(node, ir.Window) and ir.is_rank(node):
-            ranks[node] = None
-        elif has_rank(node):
-            advice = "select it by itself; it numbers the noisy answers that are displayed"
-            raise refuse("window", f"a rank within {shown(node)}", advice, node)
-    return list(ranks)
-
-
-def union_display(parts: Sequence[Answers], union: UnionAll) -> Display:
-    """How the answers of all SELECTs that UNION ALL joins are displayed together."""
-    if any(
-        answer_part.having or answer_part.order or answer_part.is_cut or answer_part.ranked
-        for answer_part in parts
-    ):
-        feature = "choosing in a part of UNION ALL and after it"
-        raise refuse("display", feature, "choose at the end", at=union.at)
-    first = parts[0].items
-    texts = [
-        {item.alias or "": _text(item.expr) for item in part.items if ir.is_constant(item.expr)}
-        for part in parts
-    ]
-    aggregates = [
-        tuple(item.alias or "" for item in part.items if item.expr.has(ir.Aggregate))
-        for part in parts
-    ]
-    queries = aggregates[0]
-    named = all(answer_part == queries for answer_part in aggregates)
-    if not all(queries) or not named or sum(not some for some in texts) > 1:
-        advice = "name the answers by AS, and each part by a text: SELECT 'a' AS part, …"
-        feature = "ORDER BY or LIMIT after this UNION ALL"
-        raise refuse("display", feature, advice, at=union.at)
-    order = []
-    for key in union.keys:
-        name = key.name
-        if key.position is not None and 0 < key.position <= len(first):
-            name = first[key.position - 1].alias or ""
-        labels = tuple(sorted({some[name] for some in texts if name in some}))
-        if name not in queries and not all(name in some for some in texts):
-            feature = f"ORDER BY {key.name} after UNION ALL"
-            raise refuse("display", feature, "order by an answer", at=key.at)
-        kind = None if name in queries else labels
-        order.append(OrderKey(name, kind, key.descending, key.nulls_first))
-    return Display(queries, (), (), tuple(order), union.count, union.offset)
-
-
-def _text(node: Expr) -> str:
-    return node.value if isinstance(node, ir.Text) else shown(node)
-
-
-def _compared(node: Expr, *, negated: bool = False) -> list[Clause]:  # noqa: C901 - one per kind
-    """A condition of HAVING as clauses that must all hold."""
-    if isinstance(node, ir.Not):
-        return _compared(node.this, negated=not negated)
-    if isinstance(node, ir.And | ir.Or):
-        parts = [_compared(operand, negated=negated) for operand in node.items]
-        if isinstance(node, ir.And) is not negated:
-            return [clause for part in parts for clause in part]
-        joined: list[Clause] = [[]]
-        for part in parts:
-            joined = [operand + two for operand in joined for two in part]
-            if len(joined) > _MOST_CLAUSES:
-                feature = "a HAVING with this number of cases"
-                raise refuse("size", feature, "write it with fewer OR", node)
-        return joined
-    if isinstance(node, ir.Between):
-        ends = [(">=", number(node.low)), ("<=", number(node.high))]
-        both = [
-            _bound(node.this, comparison, float(end), negated)
-            for comparison, end in ends
-            if end is not None
-        ]
-        if len(both) == 2:
-            return [both] if negated else [[operand] for operand in both]
-    if isinstance(node, ir.Binary) and node.op in COMPARISONS:
-        left, right, operation = node.left, node.right, node.op
-        if number(left) is not None:
-            left, right, operation = right, left, COMPARISONS[operation]
-        value = number(right)
-        if value is not None:
-            return [[_bound(left, operation, float(value), negated)]]
-        if left.has(ir.Aggregate) and right.has(ir.Aggregate):  # a > b is a − b > 0
-            gap = ir.Binary("-", left, right, at=node.at)
-            return [[_bound(gap, operation, 0.0, negated)]]
-    raise refuse("display", f"HAVING {shown(node)}", _HAVING, node)
-
-
-def _bound(node: Expr, operation: str, value: float, negated: bool) -> tuple[Expr, str, float]:
-    if not node.has(ir.Aggregate, ir.Window):
-        raise refuse("display", f"HAVING with {shown(node)}", _HAVING, node)
-    return node, OPPOSITES[operation] if negated else operation, value
+def _of_answers(node: Expr) -> bool:
+    return node.has(ir.Aggregate)

@@ -266,6 +266,8 @@ def parsed(chunk: Chunk) -> Any:
         if top and three.token_type is TokenType.NUMBER and dialect == DUCKDB:
             advice = f"write LIMIT {three.text} at the end"
             raise refuse("clause", f"TOP {three.text}", advice, at=two.start)
+    if tokens[0].token_type is TokenType.PIVOT:
+        tokens = _pivot_ended(tokens)
     try:
         (tree,) = parser(dialect).parse(tokens, chunk.whole)
     except ParseError as error:
@@ -280,13 +282,37 @@ def parsed(chunk: Chunk) -> Any:
     return tree
 
 
+def _pivot_ended(words: list[Token]) -> list[Token]:
+    """``PIVOT … ORDER BY a`` as ``SELECT * FROM (PIVOT …) ORDER BY a``, which sqlglot reads."""
+    depth, ends = 0, {TokenType.ORDER_BY, TokenType.LIMIT}
+    for number, word in enumerate(words):
+        depth += (word.token_type is TokenType.L_PAREN) - (word.token_type is TokenType.R_PAREN)
+        if not depth and word.token_type in ends:
+            *before, after = tokens("SELECT * FROM ( )", DUCKDB)
+            return [*before, *words[:number], after, *words[number:]]
+    return words
+
+
+_TEMPLATE = re.compile(r"\{\{|\{%")
+_RESERVED = frozenset(
+    {"union", "order", "group", "end", "case", "limit", "table", "column", "user"}
+)
+"""Words that tables have as names of columns, and SQL as its own."""
+
+
 def _syntax(error: ParseError, chunk: Chunk) -> SqlError:
     detail = error.errors[0] if error.errors else {}
+    if _TEMPLATE.search(chunk.text):
+        advice = "paste the compiled SQL, which dbt compile writes to target/compiled"
+        return refuse("syntax", "a dbt template ({{ … }})", advice)
     what = str(detail.get("description") or "not understood").rstrip(".")
     what = _TOKEN.sub(r"expected \1", _MISSING.sub("something is missing", what))
     near = str(detail.get("highlight") or "")
     location = f" near {near!r}" if near else ""
-    hint = '; write names in double quotes: "name"' if near == "[" else ""
+    before = str(detail.get("start_context") or "").split()[-1:]
+    words = [word for word in (*before, near) if word.lower() in _RESERVED]
+    hint = f'; write a column called {words[0]} as "{words[0]}"' if words else ""
+    hint = '; write names in double quotes: "name"' if near == "[" else hint
     line, column = detail.get("line") or chunk.line, detail.get("col")
     sentence = f"cannot parse the SQL: {what}{location}{hint}"
     return SqlError(sentence, code="syntax", line=int(line), column=column, found=near)

@@ -46,9 +46,12 @@ class Centre:
 
 @dataclass(frozen=True)
 class Size:
-    """A constant that is known once the groups are: how many of them something adds up."""
+    """A constant that is known once the groups are.
 
-    of: ir.Window | ir.GroupCount
+    How many of them something adds up, or what a column of groups or of a lookup is in them.
+    """
+
+    of: Expr
 
 
 Steps = list["Step | Centre | Size"]

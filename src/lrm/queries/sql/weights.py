@@ -181,11 +181,7 @@ def _evaluated(node: Expr, cells: Cells, moment: Moment) -> Weights:
     except SqlError as error:
         if error.code != "cut":
             raise
-        advice = (
-            "numbers in bins are added up by their representatives: a column, its multiples, and "
-            "sums and products of different columns"
-        )
-        raise refuse("cut", f"SUM({shown(node)})", advice, node) from None
+        raise refuse("cut", f"SUM({shown(node)})", _added(node, cells), node) from None
     if values.kind not in _NUMBERS and not values.kind.startswith("DECIMAL"):
         advice = f"it is {values.kind}, not a number"
         raise refuse("constant", f"SUM({shown(node)})", advice, node)
@@ -201,6 +197,22 @@ def _evaluated(node: Expr, cells: Cells, moment: Moment) -> Weights:
     table = cells.placed(values, np.where(strange, 0.0, numbers))
     open_cells = cells.placed(values, values.undecided | strange)
     return (Summand(1.0, (Weighed(table.axes, table.values, open_cells.values),)),)
+
+
+def _added(node: Expr, cells: Cells) -> str:
+    """Which sums of numbers in bins and by knots are known."""
+    names = [cells.domain.names[axis] for axis in sorted(node.axes)]
+    by_knots = [name for name in names if isinstance(cells.domain.attribute(name), Numbers)]
+    if len(by_knots) > 1:
+        listed = " and ".join(map(repr, by_knots))
+        return (
+            f"{listed} are declared by knots, and their product is not known: declare one as "
+            "integers or in bins, or have the owner of the table add a column of the product"
+        )
+    return (
+        "numbers in bins and by knots are added up as a column, its multiples, and sums and "
+        "products of different columns; have the owner of the table add a column for it"
+    )
 
 
 def _separate(node: Expr, cells: Cells, moment: Moment) -> Weights | None:
@@ -430,6 +442,10 @@ def holds_bins(node: ir.Case, cells: Cells) -> bool:
         holds_bins(outcome, cells)
         if isinstance(outcome, ir.Case)
         else linear_form(outcome, cells) is not None
+        or (
+            reads_bins(outcome.axes, cells)
+            and _sides(_scale(outcome)[1], cells, "value") is not None
+        )
         for outcome in plain
     )
 

@@ -186,9 +186,8 @@ def window_of(  # noqa: C901, PLR0912, PLR0913, PLR0917 - checks, one after the 
         if group_key in places:
             continue
         if not isinstance(group_key, ir.Attribute) or group_key.axis not in axes:
-            raise refuse(
-                "window", f"PARTITION BY {shown(group_key)}", "it is not grouped by", group_key
-            )
+            advice = f"write {shown(group_key)} in GROUP BY, too"
+            raise refuse("window", f"PARTITION BY {shown(group_key)}", advice, group_key)
         within.append(group_key.axis)
     if not node.order:
         if node.frame is not None or node.name not in {"SUM", "AVG"}:

@@ -1,7 +1,6 @@
 """Batches of linear queries over the cells of a domain: by hand, by family, from files."""
 
 from lrm.queries.workload import families
-from lrm.queries.workload.answer_table import AnswerTable, find_query, group_titles
 from lrm.queries.workload.core import (
     EXPLICIT_QUERIES,
     MOST_LISTED,
@@ -19,7 +18,6 @@ from lrm.queries.workload.derived import (
 )
 from lrm.queries.workload.formulas import Dual, Formula, Step
 from lrm.queries.workload.label_blocks import Group, Label, LabelBlock, NumberedLabels
-from lrm.queries.workload.label_columns import LabelColumns, Span, spans_of
 from lrm.queries.workload.labels import Labels, Names, TakenLabels
 from lrm.queries.workload.statements import Column, Kind, Statement
 from lrm.queries.workload.uses import Uses
@@ -27,7 +25,6 @@ from lrm.queries.workload.uses import Uses
 __all__ = [
     "EXPLICIT_QUERIES",
     "MOST_LISTED",
-    "AnswerTable",
     "Block",
     "Column",
     "Computed",
@@ -38,13 +35,11 @@ __all__ = [
     "Kind",
     "Label",
     "LabelBlock",
-    "LabelColumns",
     "Labels",
     "Method",
     "Names",
     "NumberedLabels",
     "Quantile",
-    "Span",
     "Statement",
     "Step",
     "TakenLabels",
@@ -53,8 +48,5 @@ __all__ = [
     "check_listable",
     "derived_from_facts",
     "families",
-    "find_query",
-    "group_titles",
-    "spans_of",
     "weigh_rows",
 ]

@@ -24,7 +24,7 @@ from lrm.queries.workload.display import Display
 from lrm.queries.workload.label_blocks import LabelBlock
 from lrm.queries.workload.labels import Labels, Names, repeated_name
 from lrm.queries.workload.statements import Statement, check_statements, statements_of
-from lrm.queries.workload.uses import Uses, over_all_rows, unused_axes
+from lrm.queries.workload.uses import Uses, counted_rest, over_all_rows, unused_axes
 
 EXPLICIT_QUERIES = 1 << 22
 """Above this many queries (4 million), per-query lists are refused."""
@@ -119,6 +119,11 @@ class Workload:
         return self.queries.shape
 
     @property
+    def declared_size(self) -> int:
+        """Number of cells that are declared: without those of rows that the domain drops."""
+        return self.shape[1] if self.domain is None else self.domain.declared.size
+
+    @property
     def products(self) -> ProductMap | None:
         """The queries as products over attributes; None for a list of cells."""
         return products_of(self.queries)
@@ -168,7 +173,16 @@ class Workload:
     @property
     def unused_axes(self) -> tuple[int, ...]:
         """The attributes whose dropped rows some query counts, as it does not use them."""
-        return () if self.domain is None else unused_axes(self.uses, self.domain)
+        return () if self.domain is None else unused_axes(self.queries, self.uses, self.domain)
+
+    def dropping(self, statement: Statement) -> tuple[str, ...]:
+        """The columns whose rules drop rows from a statement: of `over_all_rows`, those it uses."""
+        domain = self.domain
+        if domain is None:
+            return ()
+        counted = counted_rest(self.queries, range(*statement.rows), domain)
+        names = [domain.attributes[axis].source for axis in counted]
+        return tuple(name for name in domain.dropping if name not in names)
 
     def over_all_rows(self, axes: Iterable[int] | None = None) -> Workload:
         """The same queries with a cell for the rows that an attribute drops, where one is needed.
@@ -218,9 +232,13 @@ class Workload:
         return seal.hexdigest()
 
     def __repr__(self) -> str:
-        m, n = self.shape
-        extent = f"{many(m, 'query', 'queries')} over {many(n, 'cell', 'cells')}"
-        return f"<Workload: {extent} ({self.queries.kind})>"
+        return f"<Workload: {self.extent} ({self.queries.kind})>"
+
+    @property
+    def extent(self) -> str:
+        """How many queries there are, over how many declared cells, in words."""
+        queries, cells = self.shape[0], self.declared_size
+        return f"{many(queries, 'query', 'queries')} over {many(cells, 'cell', 'cells')}"
 
     def _repr_html_(self) -> str:
         from lrm.views import notebook  # noqa: PLC0415 - views come after the records they draw

@@ -1,69 +1,19 @@
-"""Labels of many answers as Arrow columns: each label once, and a code per answer."""
+"""Columns of groups: each label once, the values that labels stand for, a code per answer."""
 
 from __future__ import annotations
 
 import datetime as dt
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrm.queries.workload.display import NULL
-from lrm.queries.workload.label_blocks import LabelBlock, pair_text, query_text
-from lrm.queries.workload.labels import Labels
+from lrm.queries.workload.finding import Codes, Span
+from lrm.queries.workload.label_blocks import LabelBlock
 from lrm.queries.workload.statements import Column, Kind
-
-Codes = NDArray[np.int32]
-
-
-@dataclass(frozen=True)
-class Span:
-    """Some consecutive answers of one table: ``first:last`` of the labels of ``block``."""
-
-    block: LabelBlock
-    first: int
-    last: int
-
-    def __len__(self) -> int:
-        return self.last - self.first
-
-    def places(self, axis: int) -> Codes:
-        """Which label of an axis each answer has."""
-        sizes = [len(labels) for _, labels in self.block.axes]
-        return self._digits(math.prod(sizes[axis + 1 :]), sizes[axis])
-
-    def query_places(self) -> Codes:
-        """Which of the queries each answer is of."""
-        return self._digits(self.block.each, len(self.block.queries))
-
-    def _digits(self, faster: int, size: int) -> Codes:
-        return (np.arange(self.first, self.last) // faster % size).astype(np.int32)
-
-
-def spans_of(labels: Labels, ranges: Iterable[tuple[int, int]]) -> Iterator[list[Span]]:
-    """Yield the labels of each of some ranges, which are ascending and disjoint.
-
-    The tables are gone through once, however many ranges there are.
-    """
-    tables = labels.tables()
-    table: LabelBlock | None = None
-    begin = end = 0
-    for start, stop in ranges:
-        spans = []
-        place = start
-        while place < stop:
-            while end <= place:
-                table = next(tables)
-                begin, end = end, end + len(table)
-            assert table is not None  # noqa: S101 - the loop above has set it
-            last = min(stop, end)
-            spans.append(Span(table, place - begin, last - begin))
-            place = last
-        yield spans
 
 
 def _month(text: str) -> dt.date:
@@ -151,6 +101,12 @@ def plain_values(column: Column) -> list[str | int | float | None]:
     ]
 
 
+MOST_HELD = 64
+"""Columns whose values are kept."""
+
+_HELD: dict[int, tuple[Column, Any]] = {}
+
+
 def _arrow() -> Any:
     import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who write answers
 
@@ -163,161 +119,92 @@ def arrow_values(column: Column) -> Any:
     >>> arrow_values(Column("age", "integer", ("0", "1", "(null)"))).to_pylist()
     [0, 1, None]
     """
+    known, values = _HELD.get(id(column), (None, None))
+    if known is column:  # blocks of many answers share their columns
+        return values
     pa = _arrow()
     typed = typed_values(column.labels, column.kind)
-    if typed is None:
-        return pa.array(column.labels, pa.string())
-    return pa.array(typed, _arrow_type(column.kind))
+    kind = pa.string() if typed is None else _arrow_type(column.kind)
+    values = pa.array(column.labels if typed is None else typed, kind)
+    if len(_HELD) >= MOST_HELD:
+        _HELD.clear()
+    _HELD[id(column)] = column, values
+    return values
 
 
-def arrow_places(codes: Codes) -> Any:
-    """Codes as Arrow indices; null where one is −1."""
-    missing = codes < 0
-    return _arrow().array(codes.astype(np.int32), mask=missing if missing.any() else None)
-
-
-def arrow_column(values: Any, codes: Codes) -> Any:
-    """Labels by their places: values of their type, else an ordered dictionary of texts.
+def arrow_column(values: Any, codes: NDArray[Any], *, ordered: bool = True) -> Any:
+    """Labels by their places: values of their type, else a dictionary of texts.
 
     Null where a code is −1.
     """
     pa = _arrow()
-    places = arrow_places(codes)
+    missing = codes < 0
+    places = pa.array(codes.astype(np.int32), mask=missing if missing.any() else None)
     if not pa.types.is_string(values.type):
         return values.take(places)
-    return pa.DictionaryArray.from_arrays(places, values, ordered=True)
+    return pa.DictionaryArray.from_arrays(places, values, ordered=ordered)
 
 
 @dataclass(frozen=True, eq=False)
-class _Vocabulary:
-    """The labels of one column of groups."""
+class LabelCoder:
+    """The columns of groups of some tables of labels, and codes of their answers."""
 
-    column: Column  # with every label of the answers: its own first, then others as they appear
-    codes: dict[int, Codes]  # of the labels of each vocabulary of the blocks, by its id
+    columns: tuple[Column, ...]  # each with every label of the answers
+    _codes: tuple[dict[int, Codes], ...]  # of the labels of each vocabulary, by its id
 
-    @cached_property
-    def values(self) -> Any:
-        """One entry per code: values of their type, else text."""
-        return arrow_values(self.column)
+    @classmethod
+    def of(cls, blocks: Sequence[LabelBlock], groups: Sequence[Column] = ()) -> LabelCoder:
+        """The columns of blocks; ``groups`` state what they are, and their order.
 
-
-@dataclass
-class LabelColumns:
-    """Columns for spans of the labels of a batch."""
-
-    # All labels that there are, by block: a column has one type and one dictionary, whatever
-    # the span.
-    blocks: Sequence[LabelBlock]
-    # What the columns of groups are; those of text where nothing is stated.
-    groups: Sequence[Column] = ()
-    spell: Callable[[str], str] = str  # what is done to each text, such as quoting
-    _vocabularies: dict[str, _Vocabulary] = field(default_factory=dict)
-    _texts: dict[str, Any] = field(default_factory=dict)
-    _pairs: dict[tuple[str, int], Any] = field(default_factory=dict)
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """The columns of groups: in the order of SELECT, where the answers come from SQL."""
-        known = dict.fromkeys(name for block in self.blocks for name in block.attributes)
-        stated = (group.name for group in self.groups if group.name in known)
-        return tuple(dict.fromkeys([*stated, *known]))
-
-    def column(self, attribute: str) -> Column:
-        """A column of groups with every label of the answers."""
-        return self._vocabulary(attribute).column
-
-    def _vocabulary(self, attribute: str) -> _Vocabulary:
-        if attribute in self._vocabularies:
-            return self._vocabularies[attribute]
-        known = {group.name: group for group in self.groups}
-        column = known.get(attribute, Column(attribute))
-        axes = {
-            id(labels): labels
-            for block in self.blocks
-            for name, labels in block.axes
-            if name == attribute
-        }
-        every = dict.fromkeys(label for labels in axes.values() for label in labels)
-        order = dict.fromkeys(column.labels) | every
-        places = {label: code for code, label in enumerate(order)}
-        codes = {
-            key: np.array([places[label] for label in labels], dtype=np.int32)
-            for key, labels in axes.items()
-        }
-        self._vocabularies[attribute] = _Vocabulary(replace(column, labels=tuple(order)), codes)
-        return self._vocabularies[attribute]
-
-    def codes(self, spans: Sequence[Span], attribute: str) -> Codes:
-        """The place of each answer's label; −1 where it is not grouped by the attribute."""
-        codes = self._vocabulary(attribute).codes
-        parts = [np.empty(0, dtype=np.int32)]
-        for span in spans:
-            if attribute in span.block.attributes:
-                axis = span.block.attributes.index(attribute)
-                parts.append(codes[id(span.block.axes[axis][1])][span.places(axis)])
-            else:
-                parts.append(np.full(len(span), -1, dtype=np.int32))
-        return np.concatenate(parts)
-
-    def group(self, spans: Sequence[Span], attribute: str) -> Any:
-        """The labels of one attribute as values of their type, else as an ordered dictionary.
-
-        Null where an answer is not grouped by it.
+        A column has its own labels first, then others of the blocks as they appear; columns of
+        which nothing is stated are text.
         """
-        return arrow_column(self._vocabulary(attribute).values, self.codes(spans, attribute))
+        axes: dict[str, dict[int, Sequence[str]]] = {}
+        for block in blocks:
+            for name, labels in block.axes if block.attributes else ():
+                axes.setdefault(name, {})[id(labels)] = labels
+        stated = {group.name: group for group in groups}
+        columns, codes = [], []
+        for name in dict.fromkeys([*stated, *axes]):
+            if name not in axes:
+                continue
+            column = stated.get(name, Column(name))
+            every = dict.fromkeys(label for labels in axes[name].values() for label in labels)
+            places = {label: k for k, label in enumerate(dict.fromkeys(column.labels) | every)}
+            columns.append(replace(column, labels=tuple(places)))
+            codes.append(
+                {
+                    key: np.array([places[label] for label in labels], dtype=np.int32)
+                    for key, labels in axes[name].items()
+                }
+            )
+        return cls(tuple(columns), tuple(codes))
 
-    def group_texts(self, spans: Sequence[Span], attribute: str) -> Any:
-        """The labels of one attribute as text, spelt; null where there is none."""
-        pa = _arrow()
-        if attribute not in self._texts:
-            labels = file_texts(self.column(attribute))
-            self._texts[attribute] = pa.array([self.spell(label) for label in labels], pa.string())
-        codes = self.codes(spans, attribute)
-        return self._texts[attribute].take(arrow_places(codes))
-
-    def queries(self, spans: Sequence[Span]) -> Any:
-        """The name of each answer's query, without its group, as a dictionary."""
-        pa = _arrow()
-        parts = []
+    def codes(self, spans: Sequence[Span]) -> Codes:
+        """The labels of each answer, by their places; −1 where it has no such group."""
+        table = np.full((sum(map(len, spans)), len(self.columns)), -1, dtype=np.int32)
+        names, start = [column.name for column in self.columns], 0
         for span in spans:
-            places = span.query_places()
-            first = int(places[0]) if len(places) else 0
-            names = span.block.queries[first : int(places[-1]) + 1 if len(places) else 0]
-            texts = pa.array([self.spell(name) for name in names], pa.string())
-            parts.append(pa.DictionaryArray.from_arrays(pa.array(places - first), texts))
-        kind = pa.dictionary(pa.int32(), pa.string())
-        return pa.chunked_array(parts, kind).unify_dictionaries().combine_chunks()
+            stop = start + len(span)
+            for axis, attribute in enumerate(span.block.attributes):
+                k = names.index(attribute)
+                codes = self._codes[k][id(span.block.axes[axis][1])]
+                table[start:stop, k] = codes[span.places(axis)]
+            start = stop
+        return table
 
-    def names(self, spans: Sequence[Span], quote: Callable[[str], str]) -> Any:
-        """One text for each whole label.
 
-        ``quote`` is applied to the parts of a name that has several: it must do to them what
-        ``spell`` would do to the whole, without what it puts around it.
-        """
-        pa = _arrow()
-        parts = [self._names(span, quote) for span in spans]
-        return pa.chunked_array(parts, pa.string()).combine_chunks()
-
-    def _names(self, span: Span, quote: Callable[[str], str]) -> Any:
-        import pyarrow.compute as pc  # noqa: PLC0415 - as in `_arrow`
-
-        pa = _arrow()
-        block = span.block
-        if len(block.queries) > 1 or len(block.axes) < 2:
-            names = (block.label(i).name for i in range(span.first, span.last))
-            return pa.array([self.spell(name) for name in names], pa.string())
-        # The text around a name of several groups is that of its first one.
-        first = block.label(span.first).name
-        before, _, after = self.spell(first).partition(quote(first))
-        pieces: list[Any] = [before + quote(query_text(block.query)) + "["]
-        for axis, (attribute, labels) in enumerate(block.axes):
-            key = attribute, id(labels)
-            if key not in self._pairs:
-                pairs = [quote(pair_text(attribute, label)) for label in labels]
-                self._pairs[key] = pa.array(pairs, pa.string())
-            texts = self._pairs[key].take(pa.array(span.places(axis)))
-            pieces += [", "] * (axis > 0) + [texts]
-        return pc.binary_join_element_wise(*pieces, "]" + after, "")
+def query_column(spans: Sequence[Span]) -> tuple[Column, Codes]:
+    """The names of the queries that some answers are of, without their groups."""
+    names: dict[str, int] = {}
+    parts = [np.empty(0, dtype=np.int32)]
+    for span in spans:
+        places = span.query_places()
+        first = int(places[0])
+        used = span.block.queries[first : int(places[-1]) + 1]
+        codes = np.array([names.setdefault(name, len(names)) for name in used], dtype=np.int32)
+        parts.append(codes[places - first])
+    return Column("query", labels=tuple(names)), np.concatenate(parts)
 
 
 def _arrow_type(kind: Kind) -> Any:

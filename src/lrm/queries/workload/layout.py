@@ -1,122 +1,24 @@
-"""Finds statements and answers of a batch, and lays a statement out as a table."""
+"""Lays the answers of a batch out: a statement as a table, or all answers one below the other."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from lrm.errors import WorkloadError
-from lrm.queries.workload.answer_table import find_query, listed_names
 from lrm.queries.workload.core import Workload
+from lrm.queries.workload.finding import (
+    Span,
+    StatementIndex,
+    derived_place,
+    linear_spans,
+    shown_place,
+    spans_of,
+)
 from lrm.queries.workload.frames import AnswerFrame
-from lrm.queries.workload.frames import Codes as Positions
-from lrm.queries.workload.label_columns import Codes, LabelColumns, Span, spans_of
+from lrm.queries.workload.label_columns import LabelCoder, query_column
 from lrm.queries.workload.labels import Labels
-from lrm.queries.workload.statements import Column, Statement
-
-
-def find_answers(batch: Workload, name: str) -> tuple[Labels, list[tuple[int, int]]]:
-    """The labels of an answer or of a statement's answers, and the ranges of their positions.
-
-    ``q2.n`` is the answer n of the second statement. Raises an error that lists such names where
-    several statements have an answer of this name.
-    """
-    shown = batch.shown
-    if name in shown.query_names():
-        _check_one(batch, name)
-        return shown.of_query(name)
-    statement, answer = _qualified(batch, name)
-    if statement is None and any(table.name == name for table in batch.tables):
-        return statement_labels(batch, find_statement(batch, name))
-    if statement is None:
-        return find_query(shown, name)
-    labels, ranges = statement_labels(batch, statement)
-    answer_labels, inner = labels.of_query(answer)
-    starts = np.cumsum([0, *(stop - start for start, stop in ranges)]).tolist()
-    positions = []
-    for start, stop in inner:
-        place = int(np.searchsorted(starts, start, side="right")) - 1
-        positions.append(
-            (start + ranges[place][0] - starts[place], stop + ranges[place][0] - starts[place])
-        )
-    return answer_labels, positions
-
-
-def _users(batch: Workload, name: str) -> list[int]:
-    """The numbers of the statements that have an answer of this name, counted from 1."""
-    return [number for number, table in enumerate(batch.tables, 1) if name in table.answers]
-
-
-def _check_one(batch: Workload, name: str) -> None:
-    users = _users(batch, name)
-    if len(users) > 1:
-        listed = listed_names([f"q{number}.{name}" for number in users])
-        raise WorkloadError(f"several statements have an answer {name!r}; write one of {listed}")
-
-
-def _qualified(batch: Workload, name: str) -> tuple[Statement | None, str]:
-    """The statement and the answer of ``q2.n``; no statement where it is not such a name."""
-    parts = re.fullmatch(r"q([1-9][0-9]{0,8})\.(.+)", name, re.DOTALL)
-    if parts is not None and int(parts[1]) in _users(batch, parts[2]):
-        return batch.tables[int(parts[1]) - 1], parts[2]
-    return None, name
-
-
-def find_statement(batch: Workload, name: str) -> Statement:
-    """The statement that is called so, or has such an answer or title.
-
-    A number is that of a statement, counted from 1; ``q2.n`` is the second, which has an answer n.
-    """
-    tables = batch.tables
-    _check_one(batch, name)
-    for table in tables:
-        if table.name == name:
-            return table
-    statement, _ = _qualified(batch, name)
-    users = _users(batch, name)
-    if statement is not None or users:
-        return statement or tables[users[0] - 1]
-    if name.isascii() and name.isdigit() and 0 < int(name) <= len(tables):
-        return tables[int(name) - 1]
-    titled = [table for table in tables if _folded(table.title) == _folded(name)]
-    if len(titled) == 1:
-        return titled[0]
-    listed = listed_names([table.name for table in tables])
-    raise WorkloadError(f"no statement is called {name!r}; there are {listed}")
-
-
-def _folded(title: str) -> str:
-    """A title as one may type it: ``by_age`` is ``By age``."""
-    return " ".join(re.findall(r"\w+", title.casefold().replace("_", " ")))
-
-
-def count_ranges(batch: Workload) -> list[tuple[int, int]]:
-    """The answers that are counts, as ranges of linear queries; all queries of a matrix."""
-    return [
-        rows for table in batch.tables for _, rows, counts in linear_answers(batch, table) if counts
-    ]
-
-
-def linear_answers(
-    batch: Workload, statement: Statement
-) -> Iterator[tuple[str, tuple[int, int], bool]]:
-    """The linear queries that are answers of a statement, by the name of their query.
-
-    With each range of them comes whether they are counts; a matrix has queries of any kind.
-    """
-    start = statement.rows[0]
-    for span in _linear_spans(batch, *statement.rows):
-        rows = start, start + len(span)
-        start = rows[1]
-        if not span.block.hidden:
-            yield span.block.query, rows, not statement.answers or batch.is_count(rows[0])
-
-
-def _linear_spans(batch: Workload, start: int, stop: int) -> list[Span]:
-    return next(spans_of(batch.labels, [(start, stop)])) if start < stop else []
+from lrm.queries.workload.statements import Column, Statement, group_columns
 
 
 def layout_of(batch: Workload, statement: Statement, most: int | None = None) -> AnswerFrame:
@@ -126,11 +28,11 @@ def layout_of(batch: Workload, statement: Statement, most: int | None = None) ->
     start, stop = statement.rows
     if most is not None:
         stop = min(stop, start + most)
-    spans = _linear_spans(batch, start, stop)
-    places = [_shown_place(batch, start)]
+    spans = linear_spans(batch, start, stop)
+    places = [shown_place(batch, start)]
     for span in spans[:-1]:
         places.append(places[-1] + len(span))
-    before = _derived_place(batch, statement)
+    before = derived_place(batch, statement)
     for derived_answer in batch.derived[slice(*statement.derived)]:
         spans.append(Span(derived_answer.label, 0, derived_answer.label.count))
         places.append(before)
@@ -138,102 +40,36 @@ def layout_of(batch: Workload, statement: Statement, most: int | None = None) ->
     return _joined(batch, statement, spans, places[-len(spans) :] if spans else [])
 
 
-def statement_labels(batch: Workload, statement: Statement) -> tuple[Labels, list[tuple[int, int]]]:
-    """The labels of a statement's answers, and the ranges of their positions among those shown."""
-    ranges = _shown_ranges(batch, statement)
-    spans = [span for part in spans_of(batch.shown, ranges) for span in part]
-    return Labels(span.block for span in spans), ranges
-
-
-def _shown_ranges(batch: Workload, statement: Statement) -> list[tuple[int, int]]:
-    """The positions of a statement's answers among those shown: linear ones, then derived ones."""
-    start, stop = (_shown_place(batch, row) for row in statement.rows)
-    first = _derived_place(batch, statement)
-    derived_count = sum(piece.label.count for piece in batch.derived[slice(*statement.derived)])
-    ranges = ((start, stop), (first, first + derived_count))
-    return [piece for piece in ranges if piece[0] < piece[1]]
-
-
-def _shown_place(batch: Workload, row: int) -> int:
-    """How many answers are shown before a linear query."""
-    return int(_shown_places(batch, np.array([row]))[0])
-
-
-def _shown_places(batch: Workload, rows: Positions) -> Positions:
-    """How many answers are shown before each of some linear queries."""
-    shown = np.array([(0, 0), *batch.labels.shown_ranges()], dtype=np.int64)
-    before = np.cumsum([0, *(shown[:, 1] - shown[:, 0])])
-    part = np.searchsorted(shown[:, 0], rows, side="right") - 1
-    places: Positions = before[part] + np.minimum(rows, shown[part, 1]) - shown[part, 0]
-    return places
-
-
-def _derived_place(batch: Workload, statement: Statement) -> int:
-    """How many answers are shown before the derived ones of a statement."""
-    earlier = batch.derived[: statement.derived[0]]
-    return _shown_place(batch, batch.shape[0]) + sum(answer.label.count for answer in earlier)
-
-
-@dataclass(frozen=True, eq=False)
-class StatementIndex:
-    """Which statement each shown answer of a batch is of."""
-
-    names: tuple[str, ...]  # of all statements
-    edges: Positions  # positions where the answers of another statement begin, ascending
-    owners: Codes  # the statement before the first edge, and from each edge on; −1 for none
-
-    @classmethod
-    def of(cls, batch: Workload) -> StatementIndex:
-        """Index the statements of a batch; of too many tables, those that are not listed have none.
-
-        >>> import lrm
-        >>> index = StatementIndex.of(lrm.Workload([[1, 1], [1, 0]]))
-        >>> index.names, index.codes(0, 2).tolist()
-        (('q1',), [0, 0])
-        """
-        tables = batch.tables
-        linear = np.array([table.rows for table in tables], dtype=np.int64).reshape(-1, 2)
-        derived = np.array([table.derived for table in tables], dtype=np.int64).reshape(-1, 2)
-        sizes = [answer.label.count for answer in batch.derived]
-        ends = _shown_place(batch, batch.shape[0]) + np.cumsum([0, *sizes])
-        ranges = np.concatenate([_shown_places(batch, linear), ends[derived]])
-        known = ranges[:, 0] < ranges[:, 1]
-        owner = np.tile(np.arange(len(tables)), 2)[known]
-        edges = ranges[known].T.reshape(-1)
-        owners = np.concatenate([owner, np.full(len(owner), -1)])
-        order = np.lexsort((owners, edges))  # where one range ends and another begins: that one
-        after = np.array([-1, *owners[order]], dtype=np.int32)
-        return cls(tuple(table.name for table in tables), edges[order], after)
-
-    def codes(self, start: int, stop: int) -> Codes:
-        """The statements of the shown answers ``start:stop``, by their place among `names`."""
-        return self.owners[np.searchsorted(self.edges, np.arange(start, stop), side="right")]
-
-
 def _list_layout(batch: Workload, statement: Statement, most: int | None) -> AnswerFrame:
     start, stop = statement.rows
     stop = stop if most is None else min(stop, start + most)
     names = tuple(label.name for label in batch.labels[start:stop])
     rows = np.arange(len(names), dtype=np.int64)[:, None]
-    place = _shown_place(batch, start)
+    place = shown_place(batch, start)
     columns = (Column("query", labels=names),)
-    return AnswerFrame(statement, columns, ("answer",), rows, rows + place, domain=batch.domain)
+    return AnswerFrame(batch, columns, ("answer",), rows, rows + place, statement)
 
 
 def _joined(
     batch: Workload, statement: Statement, spans: Sequence[Span], places: Sequence[int]
 ) -> AnswerFrame:
-    coder = LabelColumns([span.block for span in spans], statement.columns)
-    columns = tuple(coder.column(column.name) for column in statement.columns)
+    coder = LabelCoder.of([span.block for span in spans], statement.columns)
+    coded = {column.name: k for k, column in enumerate(coder.columns)}
+    chosen = [coded.get(column.name) for column in statement.columns]
+    columns = tuple(
+        column if k is None else coder.columns[k]
+        for k, column in zip(chosen, statement.columns, strict=True)
+    )
     names = {name: place for place, name in enumerate(statement.answers)}
     answers, positions = [], []
     for span, place in zip(spans, places, strict=True):
         answers.append(np.full(len(span), names.setdefault(span.block.query, len(names))))
         positions.append(np.arange(place, place + len(span)))
-    count = sum(map(len, spans))
-    every = np.empty((count, len(columns)), dtype=np.int64)
-    for number, column in enumerate(columns):
-        every[:, number] = coder.codes(spans, column.name)
+    codes = coder.codes(spans)
+    every = np.full((len(codes), len(columns)), -1, dtype=np.int64)
+    for place, k in enumerate(chosen):
+        if k is not None:
+            every[:, place] = codes[:, k]
     # A total comes after the groups that it adds up.
     last = np.where(every < 0, [len(column.labels) for column in columns], every)
     order = np.lexsort([np.zeros(len(last)), *last.T[::-1]])  # a fifth of the time of np.unique
@@ -244,4 +80,47 @@ def _joined(
     table_positions = np.full((len(rows), len(names)), -1, dtype=np.int64)
     table_positions[inverse, np.concatenate(answers)] = np.concatenate(positions)
     rows[rows == [len(column.labels) for column in columns]] = -1
-    return AnswerFrame(statement, columns, tuple(names), rows, table_positions, domain=batch.domain)
+    return AnswerFrame(batch, columns, tuple(names), rows, table_positions, statement)
+
+
+LONG = ("",)
+"""The answers of the long form: one without a name, in as many rows as there are answers."""
+
+
+def long_frame(
+    batch: Workload, answers: tuple[Labels, Sequence[tuple[int, int]]] | None = None
+) -> AnswerFrame:
+    """Lay out the shown answers of a batch, one below the other, or some of them.
+
+    ``answers`` are their labels and the ranges of their positions, as `find_answers` returns them.
+    """
+    labels, ranges = answers or (batch.shown, [(0, len(batch.shown))])
+    names = set(labels.query_names())
+    tables = (entry for entry in batch.tables if names.intersection(entry.answers))
+    coder = LabelCoder.of(labels.blocks, group_columns(tables))
+    spans = next(spans_of(labels, [(0, len(labels))]))
+    return _long(batch, coder, StatementIndex.of(batch), spans, ranges)
+
+
+def long_frames(batch: Workload, ranges: Iterable[tuple[int, int]]) -> Iterator[AnswerFrame]:
+    """Lay out all shown answers in blocks, which have the same columns of groups."""
+    blocks = list(ranges)
+    coder = LabelCoder.of(batch.shown.blocks, group_columns(batch.tables))
+    index = StatementIndex.of(batch)
+    for block, spans in zip(blocks, spans_of(batch.shown, blocks), strict=True):
+        yield _long(batch, coder, index, spans, [block])
+
+
+def _long(
+    batch: Workload,
+    coder: LabelCoder,
+    index: StatementIndex,
+    spans: Sequence[Span],
+    ranges: Sequence[tuple[int, int]],
+) -> AnswerFrame:
+    statements = [index.codes(start, stop) for start, stop in ranges]
+    queries, codes = query_column(spans)
+    columns = (Column("statement", labels=index.names), *coder.columns, queries)
+    table = np.column_stack([np.concatenate(statements), coder.codes(spans), codes])
+    positions = np.concatenate([np.arange(start, stop) for start, stop in ranges])[:, None]
+    return AnswerFrame(batch, columns, LONG, table, positions, spans=tuple(spans))

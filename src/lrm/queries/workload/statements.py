@@ -64,7 +64,7 @@ def _attribute_kind(attribute: Attribute) -> Kind:
         return "integer" if attribute.width == 1 else "text"
     if isinstance(attribute, Dates):
         periods: dict[str, Kind] = {"day": "date", "month": "month", "year": "year"}
-        return periods[attribute.by]
+        return periods.get(attribute.by, "timestamp")
     return "text"
 
 

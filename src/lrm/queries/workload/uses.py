@@ -14,12 +14,14 @@ import itertools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from lrm.domain.people import Levels
 from lrm.errors import WorkloadError
 from lrm.queries.maps.leading import leading
 from lrm.queries.maps.linear import Integers, LinearMap
@@ -78,19 +80,32 @@ class Uses:
         """Where each run ends."""
         return np.cumsum(self.lengths)
 
+    def runs_of(self, terms: ProductBatch) -> Integers:
+        """The run of each term of a batch."""
+        return np.asarray(np.searchsorted(self.ends, terms.term_ends, side="left"), dtype=np.int64)
 
-def unused_axes(uses: Uses | None, domain: Domain) -> tuple[int, ...]:
-    """The attributes that drop rows and that some query does not use.
 
-    The tables of a people have none: what is dropped there is decided for persons.
-    """
-    if uses is None or domain.level is not None:
+def unused_axes(queries: LinearMap, uses: Uses | None, domain: Domain) -> tuple[int, ...]:
+    """The attributes that drop rows and that some query about these rows does not use."""
+    if uses is None:
         return ()
-    return tuple(
-        axis
-        for axis, attribute in enumerate(domain.attributes)
-        if attribute.drops and not uses.used[:, axis].all()
-    )
+    uses, has = _of_levels(queries, uses, domain)
+    unused = (has & ~uses.used).any(axis=0)
+    return tuple(axis for axis in np.flatnonzero(unused).tolist() if domain.drops(axis))
+
+
+def _of_levels(queries: LinearMap, uses: Uses, domain: Domain) -> tuple[Uses, NDArray[np.bool_]]:
+    """The uses of each level's queries, and the attributes that the rows of its level have."""
+    products = products_of(queries)
+    if products is None or not isinstance(domain.level, Levels):
+        return uses, np.ones_like(uses.used)
+    axes = [domain.level.axes(level) for level in domain.level.levels]
+    owners, _ = levels_of_terms(products.batch, axes)
+    has = np.zeros((len(axes), uses.used.shape[1]), dtype=bool)
+    for number, own in enumerate(axes):
+        has[number, list(own)] = True
+    used = uses.used[uses.runs_of(products.batch)] & has[owners]
+    return Uses(products.batch.term_queries, used), has[owners]
 
 
 def over_all_rows(
@@ -101,6 +116,7 @@ def over_all_rows(
         return queries
     if uses is None:
         uses = Uses.alike(queries.shape[0], len(domain.attributes), range(len(domain.attributes)))
+    uses, _ = _of_levels(queries, uses, domain)
     products = products_of(queries)
     if products is not None:
         return ProductMap(_padded(products.batch, uses, axes))
@@ -112,6 +128,27 @@ def over_all_rows(
         ]
         rows.append(matrix[start:stop] @ reduce(lambda a, b: sp.kron(a, b, "csr"), parts))
     return SparseMap(sp.csr_array(sp.vstack(rows, format="csr")))
+
+
+def counted_rest(queries: LinearMap, rows: range, domain: Domain) -> list[int]:
+    """The attributes whose dropped rows are counted by every one of some queries."""
+    if not domain.rest_axes or not rows:
+        return []
+    products = products_of(queries)
+    if products is not None:
+        batch = products.batch
+        first, last = np.searchsorted(batch.term_ends, [rows.start, rows.stop - 1], side="right")
+        within = (batch.term_of >= first) & (batch.term_of <= last)
+        used = (batch.choice[within] > 0).any(axis=0)
+        return [axis for axis in domain.rest_axes if not used[axis]]
+    matrix = queries.sparse()[rows.start : rows.stop].tocoo()
+    counted = []
+    for axis in domain.rest_axes:
+        size = domain.shape[axis]
+        places = matrix.coords[1] // prod(domain.shape[axis + 1 :]) % size
+        if len(np.unique(matrix.coords[0][places == size - 1])) == len(rows):
+            counted.append(axis)
+    return counted
 
 
 def _runs(uses: Uses, axes: Collection[int]) -> list[tuple[NDArray[np.bool_], int, int]]:
@@ -138,8 +175,7 @@ def _spread(size: int, *, used: bool) -> sp.csr_array:
 
 def _padded(batch: ProductBatch, uses: Uses, axes: Collection[int]) -> ProductBatch:
     """A batch over attributes of which some have one more value."""
-    run_of_term = np.searchsorted(uses.ends, batch.term_ends, side="left")
-    used = uses.used[run_of_term][batch.term_of]
+    used = uses.used[uses.runs_of(batch)][batch.term_of]
     for column, choices in zip(batch.choice.T, batch.factors, strict=True):
         counts_nothing = np.array([factor.entry_count == 0 for factor in choices])[column]
         used[counts_nothing] = False  # the product is 0 without them
@@ -160,3 +196,32 @@ def _padded(batch: ProductBatch, uses: Uses, axes: Collection[int]) -> ProductBa
     return ProductBatch(
         tuple(factors), choice, batch.coefficients, batch.term_of, batch.weights, checked=True
     )
+
+
+def levels_of_terms(
+    terms: ProductBatch, axes: Sequence[tuple[int, ...]]
+) -> tuple[Integers, NDArray[np.float64]]:
+    """The level of each term, and the weight of each product by its factor of the level."""
+    level_of, weight_of = [], []
+    for factor in terms.factors[0]:
+        row = factor.dense()
+        counted = np.flatnonzero(row.any(axis=0))
+        is_one = len(row) == 1 and len(counted) <= 1 and factor.kind != "total"
+        level_of.append(int(counted[0]) if is_one and len(counted) else (-1 if is_one else -2))
+        weight_of.append(float(row.sum()) if is_one else 0.0)
+    chosen = np.array(level_of)[terms.choice[:, 0]]
+    owners = np.full(terms.terms, -1, dtype=np.int64)
+    used = np.zeros((terms.terms, len(terms.factors)), dtype=bool)
+    for term, level, choice in zip(terms.term_of.tolist(), chosen, terms.choice, strict=True):
+        if level == -2 or (level >= 0 and owners[term] not in {-1, level}):
+            raise WorkloadError("a query is about the rows of several levels; write one for each")
+        owners[term] = max(int(level), int(owners[term]))
+        used[term] |= choice > 0
+    for term in range(terms.terms):
+        others = set(np.flatnonzero(used[term]).tolist()) - {0}
+        fits = [number for number, own in enumerate(axes) if others <= set(own)]
+        if owners[term] < 0 and fits:  # it counts nothing, at any level
+            owners[term] = fits[0]
+        if owners[term] not in fits:
+            raise WorkloadError("a query uses columns of another level than its own")
+    return owners, np.array(weight_of)[terms.choice[:, 0]]

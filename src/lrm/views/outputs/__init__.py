@@ -48,6 +48,12 @@ def write_export(export: Export, path: str | os.PathLike[str], ending: str | Non
     if is_folder(path) and ending in {None, ".csv"}:
         write_folder(export, Path(path))
         return
-    module = import_module(OUTPUTS[ending or check_ending(path)])
+    form = ending or check_ending(path)
+    if form != ".csv" and not export.style.is_plain:
+        raise UsageError(
+            f"decimal commas and separators of thousands are for CSV files, not for "
+            f"{os.fspath(path)!r}; other formats hold numbers"
+        )
+    module = import_module(OUTPUTS[form])
     write: Callable[[Export, Path], None] = module.write
     write(export, Path(path))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from lrm.files.csv_cells import NumberStyle
 from lrm.queries.workload.frames import AnswerFrame
 from lrm.releases import Release
 from lrm.releases.postprocess import Processed
@@ -18,6 +19,17 @@ class Export:
     statement: str | None = None  # its name, title or number; None for all statements
     confidence: float = 0.95
     processed: Processed | None = None  # answers that stand beside the released ones
+    style: NumberStyle = field(default_factory=NumberStyle)  # of the numbers of CSV files
+
+    def rows(self) -> Iterator[AnswerFrame]:
+        """All answers in the long form, in blocks; or the table of the statement."""
+        if self.statement is None:
+            return self.release.tables(self.confidence, processed=self.processed)
+        return self.frames()
+
+    def names(self) -> list[str]:
+        """The names of the tables."""
+        return list(self.release) if self.statement is None else [self.statement]
 
     def frames(self) -> Iterator[AnswerFrame]:
         """The tables of the statements, one at a time."""

@@ -10,13 +10,15 @@ from lrm.views.answers import frame_table
 from lrm.views.blocks import Document, Prose
 from lrm.views.markdown import to_markdown
 from lrm.views.outputs.export import Export
-from lrm.views.release_page import release_document
+from lrm.views.release_document import release_document
 
 
 def write(export: Export, path: Path) -> None:
     """Write a Markdown file, whole or not at all."""
     if export.statement is None:
-        document = release_document(export.release, export.confidence, processed=export.processed)
+        document = release_document(
+            export.release, confidence=export.confidence, processed=export.processed
+        )
         write_text(path, to_markdown(document))
         return
     for frame in export.frames():

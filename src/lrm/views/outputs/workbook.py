@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import io
 import math
+from collections.abc import Iterable
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,13 @@ FORMATS = {"month": "yyyy-mm", "day": "yyyy-mm-dd", "second": "yyyy-mm-dd hh:mm:
 
 def write(export: Export, path: Path) -> None:
     """Write an Excel workbook with one sheet per statement, whole or not at all."""
+    write_sheets(named_frames(export, MOST_NAME), path, simulated=export.release.simulated)
+
+
+def write_sheets(
+    frames: Iterable[tuple[str, AnswerFrame]], path: Path, *, simulated: bool = False
+) -> None:
+    """Write a workbook with one sheet per table."""
     try:
         import xlsxwriter  # noqa: PLC0415 - for those who ask
     except ImportError:
@@ -40,11 +49,29 @@ def write(export: Export, path: Path) -> None:
     with xlsxwriter.Workbook(made, options) as book:
         bold = book.add_format({"bold": True})
         dates = {key: book.add_format({"num_format": text}) for key, text in FORMATS.items()}
-        if export.release.simulated:
+        if simulated:
             book.set_properties({"title": "SIMULATED", "comments": "The noise was simulated."})
-        for name, frame in named_frames(export, MOST_NAME):
+        stated: dict[str, str] = {}
+        for name, frame in frames:
             _write_sheet(book.add_worksheet(name), frame, bold, dates)
+            stated = {**frame.stated}
+        if "processed" in stated:
+            _write_facts(book.add_worksheet(_unused(book, "processing")), stated)
     write_bytes(path, made.getvalue())
+
+
+def _unused(book: Any, name: str) -> str:
+    """A name that no sheet of a workbook has; Excel ignores their case."""
+    used = {sheet.get_name().lower() for sheet in book.worksheets()}
+    names = chain([name], (f"{name} {number}" for number in count(2)))
+    return next(each for each in names if each not in used)
+
+
+def _write_facts(sheet: Any, stated: dict[str, str]) -> None:
+    """What the tables state: a line each."""
+    for number, (name, text) in enumerate(stated.items()):
+        sheet.write_string(number, 0, name)
+        sheet.write_string(number, 1, text)
 
 
 def _write_sheet(sheet: Any, frame: AnswerFrame, bold: Any, dates: dict[str, Any]) -> None:

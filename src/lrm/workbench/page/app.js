@@ -3,6 +3,7 @@
 import { $, Refused, ask, command, count, h, key, later, many, newest, options, problem, put, sentence, shown }
   from "./elements.js";
 import { Editor, suggestSql, suggestYaml, withRemark } from "./editor.js";
+import { DomainForm } from "./domain.js";
 import { Errors } from "./errors.js";
 import { Release } from "./release.js";
 
@@ -31,6 +32,7 @@ class Bench {
     };
     this.errors = new Errors(this);
     this.releases = new Release(this);
+    this.form = new DomainForm(this);
     this.check = newest(() => this.compile());
     this.typed = later(200, () => this.check());
     $("use-example").addEventListener("click", () => this.begin("example"));
@@ -151,6 +153,7 @@ class Bench {
           await ask("save", { name, text, base: NOTHING });
         }
         await this.poll();
+        $("domain-part").open = true;
       }
       problem($("start-problem"), "");
       this.editors.batch.view.focus();
@@ -269,6 +272,7 @@ class Bench {
   showCompiled() {
     const { domain, batch, outcome } = this.compiled;
     this.editors.domain.tell(domain.problems);
+    this.form.show(domain);
     this.editors.batch.tell([...batch.problems, ...batch.warnings.map((one) => ({ ...one, warning: true }))]);
     // The table keeps the statements of the last text that could be read.
     if (batch.statement_count && !batch.problems.length) this.outcome = outcome;
@@ -339,7 +343,16 @@ class Bench {
     $("job").classList.toggle("running", running);
     $("search").textContent = running ? "Stop, keep the best" : "Search longer";
     $("search").classList.toggle("away", !running && !this.current);
-    $("job-words").textContent = this.jobWords(job, running);
+    this.tellJob(this.jobWords(job, running), running);
+  }
+
+  // A line that changes several times a second can neither be read nor spoken: while a search goes
+  // on it is written every two seconds at most, and the end of a search at once.
+  tellJob(words, running) {
+    const line = $("job-words"), now = Date.now();
+    if (line.textContent === words || (running && this.told?.running && now - this.told.at < CALM)) return;
+    this.told = { running, at: now };
+    line.textContent = words;
   }
 
   jobWords(job, running) {
@@ -349,7 +362,8 @@ class Bench {
     if (this.compiled && !this.compiled.key) return `The questions or the domain have errors.${old}`;
     if (running) {
       const found = job.found && job.noise === this.errors.noise && this.current ? this.soFar(job.found) : "";
-      return `Searching for a better plan (${job.stage || "starting"}${job.round ? `, round ${count(job.round)}` : ""}).${found}${old}`;
+      const first = this.plan ? "Looking for smaller errors." : "Making a first plan.";
+      return `${first}${found}${old}`;
     }
     if (job?.state === "failed") return `The search failed: ${job.error}`;
     if (!this.plan) return "Nothing is planned yet.";
@@ -384,6 +398,7 @@ class Bench {
   }
 }
 
+const CALM = 2000; // milliseconds between two lines about a search
 const NOTHING = "e3b0c44298fc1c14"; // the seal of an empty text
 const EMPTY_DOMAIN = `lrm-domain: 1
 table: visits

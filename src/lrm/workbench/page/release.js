@@ -8,13 +8,20 @@ export class Release {
     this.bench = bench;
     this.shownRelease = "";
     this.turn = 0; // of what is asked about budgets
+    this.opened = 0; // how often a report was asked for
     $("ledger").addEventListener("change", () => this.loadBudgets());
     $("table").addEventListener("change", () => this.loadBudgets());
     $("create-budget").addEventListener("submit", (event) => this.create(event));
     $("dry-run").addEventListener("submit", (event) => this.dryRun(event));
+    $("rehearse").addEventListener("click", () => this.rehearse());
+    $("rehearsal-close").addEventListener("click", () => {
+      $("rehearsal-part").hidden = true;
+      $("rehearse").focus();
+    });
     $("confirm-yes").addEventListener("click", () => this.release());
     $("confirm-no").addEventListener("click", () => $("confirm").close());
     $("release-file").addEventListener("change", () => this.open($("release-file").value));
+    $("consistent").addEventListener("change", () => this.open(this.shownRelease));
     $("further").addEventListener("submit", (event) => this.further(event));
     for (const id of ["table", "ledger"]) $(id).addEventListener("input", () => this.forget());
   }
@@ -106,7 +113,35 @@ export class Release {
     } catch (reason) {
       $("dry-result").replaceChildren();
       problem($("release-problem"), sentence(reason));
+      if (!$("create-budget").hidden) this.pointToBudget();
     }
+  }
+
+  // The table has no budget yet: the form that creates one stands beside the dry run.
+  pointToBudget() {
+    const button = h("button", { type: "button", id: "to-budget", onclick: () => $("limit").focus() },
+      "Create the budget first");
+    $("dry-result").replaceChildren(h("p", { class: "row" }, button));
+  }
+
+  // The page that a release would have, on rows that are about nobody.
+  async rehearse() {
+    problem($("release-problem"), "");
+    await this.bench.saved();
+    if (!this.bench.plan) { problem($("release-problem"), "Nothing is planned yet."); return; }
+    $("rehearse").disabled = true;
+    say("Making the page with made-up rows.");
+    try {
+      const found = await ask("rehearse", { ...this.bench.names, plan: this.bench.plan,
+        confidence: this.bench.errors.confidence, ...this.bench.errors.amounts });
+      put($("rehearsal"), found.html);
+      apart($("rehearsal"), "rehearsal-");
+      search($("rehearsal"));
+      command($("rehearsal-command"), found.command);
+      $("rehearsal-part").hidden = false;
+      $("rehearsal-title").focus();
+    } catch (reason) { problem($("release-problem"), sentence(reason)); }
+    $("rehearse").disabled = false;
   }
 
   confirm() {
@@ -171,24 +206,32 @@ export class Release {
   }
 
   async open(name) {
+    if (name !== this.shownRelease) $("further-answers").replaceChildren();
     this.shownRelease = name;
     if ($("release-file").value !== name) $("release-file").value = name;
     $("results-title").textContent = `Release ${name}`;
     $("downloads").replaceChildren(...["lrm", "csv", "json", "html"].map((form) => h("button",
       { type: "button", onclick: () => this.download(name, form) }, `Download ${form.toUpperCase()}`)));
-    $("further-answers").replaceChildren();
+    const turn = ++this.opened, consistent = $("consistent").checked;
+    if (consistent) say("Looking for answers that add up.");
     try {
-      const { html } = await ask("results", { release: name });
-      if (this.shownRelease !== name) return;
-      put($("report"), html);
+      const found = await ask("results", { release: name, consistent });
+      if (turn !== this.opened) return;
+      put($("report"), found.html);
       search($("report"));
+      command($("report-command"), found.command);
       problem($("release-words"), "");
-    } catch (reason) { problem($("release-words"), sentence(reason)); }
+    } catch (reason) {
+      if (turn !== this.opened) return;
+      $("consistent").checked = false; // the released answers stay
+      problem($("release-words"), sentence(reason));
+    }
   }
 
   async download(name, form) {
     try {
-      const { address } = await ask("download", { file: name, as: form });
+      const { address } = await ask("download",
+        { file: name, as: form, consistent: $("consistent").checked });
       const answer = await fetch(address);
       if (!answer.ok) throw new Refused((await answer.json()).error, answer.status);
       const link = h("a", { href: URL.createObjectURL(await answer.blob()), download: name.replace(/lrm$/, form) });
@@ -209,4 +252,12 @@ export class Release {
       problem($("further-problem"), sentence(reason));
     }
   }
+}
+
+// Names of elements that no other part of the page has: a report may stand below another tab.
+function apart(root, prefix) {
+  for (const one of root.querySelectorAll("[id]")) one.id = prefix + one.id;
+  for (const one of root.querySelectorAll("[aria-labelledby]"))
+    one.setAttribute("aria-labelledby", prefix + one.getAttribute("aria-labelledby"));
+  for (const one of root.querySelectorAll('a[href^="#"]')) one.setAttribute("href", `#${prefix}${one.getAttribute("href").slice(1)}`);
 }

@@ -18,9 +18,10 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from lrm.errors import WorkloadError
-from lrm.planning.design.products.answers import Lattice
+from lrm.planning.design.products.information import Information
 from lrm.planning.design.products.quadratic import Quadratic
 from lrm.planning.design.products.strategy import Group
+from lrm.planning.limits import ARRAY
 from lrm.queries.maps.kron import kronecker
 from lrm.queries.maps.linear import Floats, Integers, LinearMap
 from lrm.queries.maps.matrices import DenseMap
@@ -28,10 +29,6 @@ from lrm.queries.maps.products.batch import ProductBatch, Products
 
 Subset = tuple[int, ...]
 
-#: Most rows of the common tables of one component.
-MOST_ROWS = 600
-#: Most numbers in any one array (128 MB).
-MOST_ENTRIES = 1 << 24
 #: Most multiplications of the whole construction: about two seconds.
 MOST_WORK = 4_000_000_000
 #: Most pairs of measured sets that are compared to find common tables.
@@ -64,7 +61,7 @@ class Side:
     """One group in a combination: its axes, which of them are shared, and its terms."""
 
     group: Group
-    lattice: Lattice
+    by_subset: Information
     reduced: ProductBatch  # the group's terms over its axes
     own: tuple[int, ...]  # axes that are not shared
     shared: tuple[int, ...]  # shared axes, in the order of the shared attributes
@@ -76,7 +73,7 @@ class Side:
             next(k for k, axis in enumerate(group.axes) if axis.attributes == (i,)) for i in shared
         ]
         own = tuple(k for k in range(len(group.axes)) if k not in places)
-        return cls(group, Lattice.of(group), group.reduced(batch), own, tuple(places))
+        return cls(group, group.marginals.information(), group.reduced(batch), own, tuple(places))
 
     @cached_property
     def _number(self) -> dict[int, int]:
@@ -105,13 +102,13 @@ class Side:
     def covariance(self, left: Sequence[LinearMap], table: Table, inside: Subset) -> Floats:
         """``F·C·Gᵀ`` of a product and a table, within one component of the shared axes."""
         factors = zip(self.own, left, table, strict=True)
-        parts = [self.lattice.bases[i].cross_forms(F, G) for i, F, G in factors]
+        parts = [self.by_subset.bases[i].cross_forms(F, G) for i, F, G in factors]
         touched = [place for place, (rest, _) in enumerate(parts) if np.abs(rest).max() > 1e-13]
         cross_covariance = np.zeros((math.prod(map(len, left)), math.prod(map(len, table))))
         for size in range(len(touched) + 1):
             for some in itertools.combinations(touched, size):
                 subset = tuple(sorted([*(self.own[place] for place in some), *inside]))
-                information = self.lattice[subset]
+                information = self.by_subset[subset]
                 if not information > 0:
                     continue  # its coefficient is 0 for everything that can be answered
                 product = kronecker(
@@ -135,7 +132,7 @@ def heights(tables: Sequence[frozenset[int]], joins: Joins) -> list[int]:
 def measurement_count(group: Group) -> int:
     """How many measurements the marginals of a group are."""
     marginals = group.marginals
-    heights = np.array([basis.size + len(basis.extra_rows) for basis in marginals.bases])
+    heights = np.array([basis.height for basis in marginals.bases])
     return sum(math.prod(heights[inside].tolist()) for inside in marginals.members)
 
 
@@ -188,7 +185,8 @@ def common_tables(
             largest = sorted((a for a in meets if not any(a < b for b in meets)), key=sorted)
             small_sets, rows = [], 0
             for members, height in zip(largest, heights(largest, joins), strict=True):
-                if rows + height <= MOST_ROWS:
+                # Most rows of the common tables of one component.
+                if rows + height <= 600:
                     small_sets.append(members)
                     rows += height
             if small_sets:
@@ -212,15 +210,15 @@ def check_sizes(batch: ProductBatch, sides: Sequence[Side], rows: Sequence[int])
     most = max(rows, default=0)
     work = 0
     for side in sides:
-        if most * measurement_count(side.group) > MOST_ENTRIES:
+        if most * measurement_count(side.group) > ARRAY:
             raise WorkloadError("the groups have too many measurements to be combined")
-        if most * max((side.group.axes[i].size for i in side.own), default=1) > MOST_ENTRIES:
+        if most * max((side.group.axes[i].size for i in side.own), default=1) > ARRAY:
             raise WorkloadError("the attributes of the groups have too many values to be combined")
         lengths = _own_queries(batch, side)
         for term in side.group.terms.tolist():
             numbers = batch.summand_numbers(term)
             queries = int(lengths[numbers].max(initial=1))
-            if queries * most * min(len(numbers), 2 ** len(side.shared)) > MOST_ENTRIES:
+            if queries * most * min(len(numbers), 2 ** len(side.shared)) > ARRAY:
                 raise WorkloadError("the groups have too many queries to be combined")
             work += queries * len(numbers) * sum(k * (k + 2 ** min(k, len(side.own))) for k in rows)
     if work > MOST_WORK:

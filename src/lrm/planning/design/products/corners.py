@@ -23,6 +23,7 @@ from fractions import Fraction
 import numpy as np
 
 from lrm.errors import WorkloadError
+from lrm.planning.limits import BLOCK
 from lrm.queries.maps.linear import TINY, Floats, Integers, LinearMap
 from lrm.queries.maps.matrices import DenseMap
 from lrm.queries.maps.words import Total
@@ -30,20 +31,14 @@ from lrm.queries.maps.words import Total
 MOST_PARTS = 1 << 16
 """Parts that a record may count for: 16 of the 62 bits of a measurement."""
 
-MOST_ENTRIES = 1 << 22
-"""Corners × values of an axis, and queries × values that are written out to find them."""
-
 BETWEEN = 1e-12
 """How far a point may be from between its corners, relative to the largest of its query: what
 floats leave of an exact relation."""
 
-MOST_GRADED = 16
-"""Queries of more than two weights that are looked at together."""
-
 
 def check_parts(parts: Integers, values: int) -> None:
     """Refuse parts that are not those of corners of some values."""
-    if parts.ndim != 2 or parts.shape[1] != values or not 0 < parts.size <= MOST_ENTRIES:
+    if parts.ndim != 2 or parts.shape[1] != values or not 0 < parts.size <= BLOCK:
         raise WorkloadError("the parts of corners must cover the values of their axis")
     if parts.min() < 0 or parts.max() > MOST_PARTS:
         raise WorkloadError(f"the parts of corners must lie between 0 and {MOST_PARTS:,}")
@@ -57,7 +52,7 @@ def at_corners(factor: LinearMap, parts: Integers) -> LinearMap | None:
     """A factor over the corners; None where it is not the mean of its corners on all values."""
     if factor.kind == "total":
         return Total(len(parts))
-    if factor.is_word or math.prod(factor.shape) > MOST_ENTRIES:
+    if factor.is_word or math.prod(factor.shape) > BLOCK:
         return None
     rows = factor.dense()
     corners = rows[:, parts.argmax(axis=1)]
@@ -105,7 +100,7 @@ def find_parts(factors: Sequence[LinearMap]) -> Integers | None:
     telling = [factor for factor in factors if factor.total_factor is None]
     values = factors[0].shape[1] if factors else 0
     are_words = any(factor.is_word for factor in telling)
-    if values < 3 or are_words or sum(map(len, telling)) * values > MOST_ENTRIES:
+    if values < 3 or are_words or sum(map(len, telling)) * values > BLOCK:
         return None
     rows = np.vstack([np.zeros((0, values)), *(factor.dense() for factor in telling)])
     if len(telling) == len(factors) and np.all(rows.any(axis=0)):
@@ -113,20 +108,26 @@ def find_parts(factors: Sequence[LinearMap]) -> Integers | None:
     lowest, highest = rows.min(axis=1, keepdims=True), rows.max(axis=1, keepdims=True)
     conditions = np.all((rows == lowest) | (rows == highest), axis=1)
     graded = rows[~conditions]
-    if not 0 < len(graded) <= MOST_GRADED:
+    # Queries of more than two weights that are looked at together.
+    if not 0 < len(graded) <= 16:
         return None
-    lines, whole = [], 1
+    lines: list[_Line] = []
+    inner: set[int] = set()
+    ends: set[int] = set()
+    whole = 1
     for line in _lines(rows[conditions], graded):
+        # Where nothing counts, a value may lie on several lines: it has the parts of one of them.
+        is_apart = inner.isdisjoint((*line.inner, line.first, line.last))
         common = math.lcm(whole, *(share.denominator for share in line.shares))
-        if common <= MOST_PARTS:
+        if common <= MOST_PARTS and is_apart and ends.isdisjoint(line.inner):
             lines.append(line)
+            inner.update(line.inner)
+            ends.update((line.first, line.last))
             whole = common
-    inner = {value for line in lines for value in line.inner}
-    ends = {end for line in lines for end in (line.first, line.last)}
     corners = [value for value in range(values) if value not in inner]
     if values in ends - inner:  # no value, but an end of a line
         corners.append(values)
-    if len(corners) >= values or len(corners) * values > MOST_ENTRIES:
+    if len(corners) >= values or len(corners) * values > BLOCK:
         return None
     number = {value: place for place, value in enumerate(corners)}
     parts = np.zeros((len(corners), rows.shape[1]), dtype=np.int64)
@@ -155,18 +156,22 @@ def _lines(conditions: Floats, graded: Floats) -> Iterator[_Line]:
         if line is not None:
             yield line
             continue
-        for counted in _alike((graded[:, members] != 0).astype(np.float64)):
-            line = _line(members[counted], graded[:, members[counted]])
-            if line is not None:
-                yield line
+        nothing = np.flatnonzero(~graded[:, members].any(axis=0))[:1]
+        for counted in _alike((graded[:, members] != 0).astype(np.float64), 2):
+            # Sums of one condition each are in proportion: their lines begin where nothing counts.
+            for some in (np.union1d(counted, nothing).astype(np.int64), counted):
+                line = _line(members[some], graded[:, members[some]]) if len(some) > 2 else None
+                if line is not None:
+                    yield line
+                    break
 
 
-def _alike(rows: Floats) -> Iterator[Integers]:
-    """Yield the values, three or more, that have the same columns."""
+def _alike(rows: Floats, least: int = 3) -> Iterator[Integers]:
+    """Yield the values, ``least`` or more, that have the same columns."""
     of = np.zeros(rows.shape[1], dtype=np.int64)
     if len(rows):
         of = np.unique(rows, axis=1, return_inverse=True)[1].reshape(-1)
-    for number in np.flatnonzero(np.bincount(of) > 2).tolist():
+    for number in np.flatnonzero(np.bincount(of) >= least).tolist():
         yield np.flatnonzero(of == number)
 
 

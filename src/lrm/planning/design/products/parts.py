@@ -23,9 +23,6 @@ from lrm.queries.maps.kron import kronecker
 from lrm.queries.maps.linear import Floats, Integers, LinearMap
 from lrm.queries.maps.products.batch import ProductBatch
 
-SHORTENING = 20
-"""Rounds in which columns that other null vectors have made longer than 1 are shortened again."""
-
 LEAST_SINGULAR = 1e-10
 """Singular values below this share of the largest one are rounding."""
 
@@ -56,7 +53,9 @@ class OwnRows:
             return self
         centre = centring(nulls)
         rows = self.rows @ centre
-        for _ in range(SHORTENING):
+        # Rounds in which columns that other null vectors have made longer than 1 are shortened
+        # again.
+        for _ in range(20):
             rows = rows / np.maximum(np.linalg.norm(rows, axis=0), 1.0) @ centre
         return OwnRows(rows / np.linalg.norm(rows, axis=0).max(), tuple(nulls))
 

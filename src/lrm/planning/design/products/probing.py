@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lrm.errors import WorkloadError
-from lrm.planning.design.products.answers import Lattice
-from lrm.planning.design.products.strategy import on_axes
+from lrm.planning.design.products.axes import on_axes
+from lrm.planning.design.products.information import Information
 from lrm.queries.maps.kron import kronecker
 from lrm.queries.maps.linear import Floats, LinearMap
 from lrm.queries.maps.products.batch import ProductBatch
@@ -20,15 +20,6 @@ if TYPE_CHECKING:  # which is probed
     from lrm.planning.design.groups import MeasuredGroup
     from lrm.planning.design.products.reconstruction import ProductReconstruction
 
-
-PROBED_TERMS = 120
-"""Terms whose answers are compared with the truth on a table without noise."""
-
-PROBED_QUERIES = 1 << 20
-"""Queries of all probed terms."""
-
-PROBED_MEASUREMENTS, PROBED_SETS = 1 << 20, 1 << 10
-"""Measurements, and sets of axes, of a table that is measured as a whole."""
 
 MOST_SUPPORT = 20
 """Attributes of one query that are not summed out; each subset of them is a step of its answer."""
@@ -72,11 +63,16 @@ def largest_error(reconstruction: ProductReconstruction) -> float:
     x = [rng.uniform(0.5, 1.5, n) / n for n in reconstruction.batch.sizes]
     tables = [_merged(group, x) for group in measured.groups]
     parts = zip(
-        measured.groups, reconstruction.lattices, reconstruction.reduced, tables, strict=True
+        measured.groups,
+        reconstruction.groups_by_subset,
+        reconstruction.reduced,
+        tables,
+        strict=True,
     )
     worst = [_axes_error(*part) for part in parts]
-    are_few = len(measured.tabulations) <= PROBED_SETS
-    if are_few and measured.measurement_count <= PROBED_MEASUREMENTS:
+    # Tables that are measured as a whole: few sets of axes, and measurements.
+    are_few = len(measured.tabulations) <= (1 << 10)
+    if are_few and measured.measurement_count <= (1 << 20):
         values = [
             group.measure(_counts(group.sets[b], table), b).astype(np.float64)
             for group, table in zip(measured.groups, tables, strict=True)
@@ -108,21 +104,21 @@ def _counts(members: Sequence[int], table: Sequence[Floats]) -> Floats:
 
 
 def _axes_error(
-    group: MeasuredGroup, lattice: Lattice, batch: ProductBatch, table: Sequence[Floats]
+    group: MeasuredGroup, by_subset: Information, batch: ProductBatch, table: Sequence[Floats]
 ) -> float:
     """The largest error of a product of factors, from those of each axis and mixed set."""
     errors, images = np.zeros(len(table)), []
-    for k, (integers, basis) in enumerate(zip(group.product_bases, lattice.bases, strict=True)):
+    for k, basis in enumerate(group.product_bases):
         vector = group.axes[k].by_value(table[k][:, None]).astype(np.float64)
-        images.append(integers.apply(vector).astype(np.float64) / integers.scale)
+        images.append(basis.apply(vector).astype(np.float64) / basis.scale)
         back = basis.projector_times(basis.transpose_times(images[k]))
         back += basis.h[:, None] * (vector.sum() / basis.kappa)
         factors = [batch.factors[k][f] for f in batch.present(k).tolist()]
         # Every range is the difference of two prefixes.
         distinct = {Prefix(basis.size) if f.is_word else f for f in factors}
         gaps = [_relative(factor.apply(back), factor.apply(vector)) for factor in distinct]
-        if not lattice.residual:  # totals of a table follow from each set that it is in
-            total = lattice.bases[k].average @ images[k] * basis.kappa
+        if not by_subset.residual:  # totals of a table follow from each set that it is in
+            total = basis.average @ images[k] * basis.kappa
             gaps.append(_relative(total, vector.sum(axis=0)))
         errors[k] = max(gaps, default=0.0)
     worst = float((group.members @ errors).max(initial=0.0))
@@ -137,8 +133,10 @@ def _answers_error(
 ) -> float:
     """The largest error of some terms that are answered as a release would answer them."""
     batch, answers = reconstruction.batch, reconstruction.answering(measurements)
-    terms = np.random.default_rng(0).permutation(batch.terms)[:PROBED_TERMS]
-    terms = terms[np.cumsum(batch.term_queries[terms]) <= PROBED_QUERIES]
+    # Terms whose answers are compared with the truth on a table without noise.
+    terms = np.random.default_rng(0).permutation(batch.terms)[:120]
+    # Queries of all probed terms.
+    terms = terms[np.cumsum(batch.term_queries[terms]) <= (1 << 20)]
     worst = 0.0
     for term in np.sort(terms).tolist():
         end = int(batch.term_ends[term])

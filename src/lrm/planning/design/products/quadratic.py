@@ -21,22 +21,16 @@ from lrm.planning.design.products.subsets import (
     masks_of,
     popcount,
 )
+from lrm.planning.limits import ARRAY
 from lrm.queries.maps.linear import BLOCK_ENTRIES, Floats, Integers, LinearMap
 from lrm.queries.maps.products.batch import ProductBatch
 
-#: Bytes that all pairs of a term and a subset of its attributes may take while they are numbered.
-MOST_BYTES = 800_000_000
 #: Most pairs of products that are added up in one term: 24 bytes each, a few times.
 MOST_PAIRS = 1 << 23
-#: Entries of the images of an attribute's extra rows under each of its Grams (256 MB),
-MOST_IMAGES = 1 << 25
 #: for about this number of extra rows.
 BASIS_ROWS = 16
 #: Values of an attribute up to which its Gram is an array that is decomposed.
 DENSE_VALUES = 1024
-#: What a sum of products asks of a subset that its summands ask for, at least, as a share of what
-#: they would ask separately. Summands may cancel, as in "a or anything", but each is answered.
-LEAST_SHARE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +52,7 @@ class PairGram:
             return None
         if self.left is self.right:
             return self.left.total_factor
-        n = self.left.shape[1]
-        return (
-            float(np.vdot(*(factor.apply(np.ones(n)) for factor in (self.left, self.right)))) / n**2
-        )
+        return self.sums[1] / self.left.shape[1] ** 2
 
     @cached_property
     def squares(self) -> Floats:
@@ -74,6 +65,15 @@ class PairGram:
             parts = (factor.rows(start, stop) for factor in (self.left, self.right))
             diagonal += np.einsum("ij,ij->j", *parts)
         return diagonal
+
+    @property
+    def sums(self) -> tuple[float, float]:
+        """``tr M`` and ``1ᵀM1``."""
+        if self.left is self.right:
+            return self.left.gram_sums
+        ones = np.ones(self.left.shape[1])
+        total = float(np.vdot(self.left.apply(ones), self.right.apply(ones)))
+        return float(self.squares.sum()), total
 
     def times(self, X: Floats) -> Floats:
         """``M·X``."""
@@ -111,7 +111,7 @@ class Quadratic:
     With ``folded``, two more attributes of one value stand at the end, "even" and "odd": a subset
     contains the one that says whether it has an even number of attributes with two values. A set
     of attributes that contains both is measured whole, one with either is folded (see
-    :class:`~lrm.planning.design.products.marginals.Marginals`), and a set still informs about its
+    :class:`~lrm.planning.design.products.strategy.Marginals`), and a set still informs about its
     subsets.
     """
 
@@ -152,7 +152,9 @@ class Quadratic:
     ) -> None:
         """Blocks of products with equally many attributes, each distinct product once."""
         words = bits_of(self.d).shape[1]
-        most = MOST_BYTES // (60 + 16 * words)
+        # Bytes that all pairs of a term and a subset of its attributes may take while they are
+        # numbered.
+        most = 800_000_000 // (60 + 16 * words)
         if np.sum(2.0**counts) > most:
             raise WorkloadError(
                 f"the terms have too many subsets of attributes: at most {most:,} pairs of a term "
@@ -252,7 +254,7 @@ class Quadratic:
     def affords_basis(self, attribute: int, rows: int = BASIS_ROWS) -> bool:
         """Whether an image of some rows under each Gram of an attribute can be held."""
         entries = len(self.of_attribute(attribute)) * self.sizes[attribute] * rows
-        return entries <= MOST_IMAGES
+        return entries <= ARRAY * 2
 
     def values(self, residual: Floats, total: Floats) -> Floats:
         """``v_A`` for every subset, from one number r and one number s per Gram."""
@@ -265,7 +267,10 @@ class Quadratic:
         if not self._cancel:
             return v
         sizes = [block.sizes for block in self.blocks]
-        return np.maximum(v, LEAST_SHARE * self._sums(np.abs(residual), np.abs(total), sizes))
+        # What a sum of products asks of a subset that its summands ask for, at least, as a share of
+        # what they would ask separately. Summands may cancel, as in "a or anything", but each is
+        # answered.
+        return np.maximum(v, 1e-12 * self._sums(np.abs(residual), np.abs(total), sizes))
 
     def _sums(self, residual: Floats, total: Floats, coefficients: Sequence[Floats]) -> Floats:
         v = np.zeros(len(self.index))

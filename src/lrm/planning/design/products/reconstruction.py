@@ -13,41 +13,30 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lrm.errors import UnsupportedQuery, WorkloadError
-from lrm.planning.design.products.answers import Estimate, Lattice, term_variances
+from lrm.planning.design.products.answers import Estimate, term_variances
+from lrm.planning.design.products.axes import answerable_terms, on_axes
 from lrm.planning.design.products.combine import Combination
-from lrm.planning.design.products.marginals import Marginals
-from lrm.planning.design.products.parts import PartGrams
+from lrm.planning.design.products.information import Information
 from lrm.planning.design.products.probing import check_group, check_support, largest_error
-from lrm.planning.design.products.quadratic import Quadratic
 from lrm.planning.design.products.row_weights import WeightClasses, add_term_rows, term_sets
-from lrm.planning.design.products.strategy import Group, ProductStrategy, answerable_terms, on_axes
+from lrm.planning.design.products.strategy import Group, Marginals, ProductStrategy
 from lrm.planning.design.products.subsets import masks_of
 from lrm.planning.design.reconstruction import (
     BLOCK_ANSWERS,
-    EXPLICIT_ENTRIES,
     Answering,
     Reconstruction,
 )
+from lrm.planning.limits import BLOCK, MEMORY
 from lrm.queries.maps.linear import Floats, Integers, RowWeights
 from lrm.queries.maps.products.batch import ProductBatch, Products, box
 
-if TYPE_CHECKING:  # what is measured knows its way back
+if TYPE_CHECKING:  # what is measured knows its reconstruction
     from lrm.planning.design.groups import MeasuredGroup
     from lrm.planning.design.measured import Measured
 
 
 Places = list[dict[int, slice]]
 """The columns of the measurements of each set, group by group."""
-
-
-COMBINED_ENTRIES = 1 << 20
-"""Entries of B up to which the rows of combined groups are written out for intervals."""
-
-WRITTEN_ENTRIES = 1 << 22
-"""Entries of some rows of a factor that are written out at a time (32 MB)."""
-
-LONGEST_TERM = 1 << 26
-"""Answers of a term over a long identity or prefix, which is not written out (0.5 GB)."""
 
 
 @dataclass(frozen=True)
@@ -110,9 +99,9 @@ class ProductReconstruction(Reconstruction):
         return int(self._group_of[term])
 
     @cached_property
-    def lattices(self) -> list[Lattice]:
+    def groups_by_subset(self) -> list[Information]:
         """What the sets of each group tell."""
-        return [self.measured.lattice(group) for group in self.measured.groups]
+        return [self.measured.by_subset(group) for group in self.measured.groups]
 
     @cached_property
     def combination(self) -> Combination | None:
@@ -123,10 +112,10 @@ class ProductReconstruction(Reconstruction):
 
     def _real_groups(self) -> tuple[Group, ...]:
         groups: list[Group] = []
-        for group, lattice in zip(self.measured.groups, self.lattices, strict=True):
-            share = float(lattice.weights.sum())
-            bases = tuple(basis.real() for basis in group.product_bases)
-            marginals = Marginals(masks_of(group.members), lattice.weights / share, bases)  # type: ignore[arg-type] # marginals, by Measured
+        for group, by_subset in zip(self.measured.groups, self.groups_by_subset, strict=True):
+            share = float(by_subset.weights.sum())
+            weights, bases = by_subset.weights / share, group.product_bases
+            marginals = Marginals(masks_of(group.members), weights, bases)
             error = share**2 * self._group_norm(len(groups))
             groups.append(Group(group.terms, group.axes, marginals, error, share))
         return tuple(groups)
@@ -147,9 +136,9 @@ class ProductReconstruction(Reconstruction):
 
     def answering(self, measurements: Floats) -> Answering:
         estimates = [
-            Estimate(lattice, [y / w for y, w in zip(tables, lattice.weights, strict=True)])
-            for lattice, tables in zip(
-                self.lattices, self.measured.split(measurements), strict=True
+            Estimate(by_subset, [y / w for y, w in zip(tables, by_subset.weights, strict=True)])
+            for by_subset, tables in zip(
+                self.groups_by_subset, self.measured.split(measurements), strict=True
             )
         ]
         combination, corrections = self.combination, None
@@ -186,9 +175,9 @@ class ProductReconstruction(Reconstruction):
             factors = [next(iter(factors.values())) for _, factors in self.products(term)]
             length, values = len(factors[0]), factors[0].shape[1]
             each = (end - begin) // length
-            block, written = BLOCK_ANSWERS // each, WRITTEN_ENTRIES // values
+            block, written = BLOCK_ANSWERS // each, BLOCK // values
             plain = all(factor.is_word for factor in factors)
-            if written < block and plain and end - begin <= LONGEST_TERM:
+            if written < block and plain and end - begin <= MEMORY // 2:
                 yield Piece(term, begin, end)
                 continue
             step = max(1, min(block, written))
@@ -203,7 +192,7 @@ class ProductReconstruction(Reconstruction):
         g = self.group_of(piece.term)
         if self.combination is not None:
             return self._within_term(piece, self.combination.term_variances(g, piece.term))
-        return term_variances(self.lattices[g], self.products(piece.term, piece.rows))
+        return term_variances(self.groups_by_subset[g], self.products(piece.term, piece.rows))
 
     def squared_norms(self, start: int, stop: int) -> Floats:
         return _joined(self.pieces(start, stop), self._piece_norms, start, stop)
@@ -234,27 +223,13 @@ class ProductReconstruction(Reconstruction):
 
     def _group_norm(self, g: int, batch: ProductBatch | None = None) -> float:
         """``Σ_A v_A/λ_A`` of a group's own terms."""
-        group, lattice = self.measured.groups[g], self.lattices[g]
+        group, by_subset = self.measured.groups[g], self.groups_by_subset[g]
         if not len(group.terms):  # of other queries than those of the plan
             return 0.0
         axes_batch = self.reduced[g]
         if batch is not None:
             axes_batch = replace(axes_batch, weights=batch.weights[group.terms])
-        quadratic = Quadratic(axes_batch)
-        numbers = [basis.numbers(quadratic.grams_of(i)) for i, basis in enumerate(lattice.bases)]
-        v = quadratic.values(*quadratic.gathered(numbers))
-        information = lattice.informations(quadratic.index)
-        needed = v > 0
-        if np.any(information[needed] <= 0):
-            return math.inf
-        errors = np.divide(v, information, out=np.zeros(len(v)), where=needed)
-        if lattice.unmixing:
-            parts = PartGrams(axes_batch, [basis.h / basis.kappa for basis in lattice.bases])
-            places = quadratic.index.find(masks_of(group.members))
-            for b in lattice.unmixing:
-                if places[b] >= 0:
-                    errors[places[b]] = parts.error(group.sets[b], lattice.estimator(b))
-        return float(errors.sum())
+        return by_subset.error(axes_batch)
 
     def row_ranges(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
         """Yield ``(start, stop)`` of consecutive pieces of up to ``BLOCK_ANSWERS`` together."""
@@ -274,10 +249,11 @@ class ProductReconstruction(Reconstruction):
 
     @cached_property
     def _weight_classes(self) -> list[WeightClasses]:
-        return [WeightClasses(lattice, self.batch.terms) for lattice in self.lattices]
+        return [WeightClasses(by_subset, self.batch.terms) for by_subset in self.groups_by_subset]
 
     def row_weights(self, start: int, stop: int) -> Iterator[tuple[int, int, RowWeights | None]]:
-        if self.combination is not None and math.prod(self.shape) <= COMBINED_ENTRIES:
+        # Entries of B up to which the rows of combined groups are written out for intervals.
+        if self.combination is not None and math.prod(self.shape) <= (1 << 20):
             yield start, stop, RowWeights.of_rows(self.rows(start, stop))
             return
         for piece in self.pieces(start, stop):
@@ -300,8 +276,58 @@ class ProductReconstruction(Reconstruction):
         group_sets: set[tuple[int, int]] = set()
         for term in {term for span in ranges for term, *_ in self.batch.terms_in(*span)}:
             g = self.group_of(term)
-            group_sets.update((g, b) for b in term_sets(self.lattices[g], self.products(term)))
+            group_sets.update(
+                (g, b) for b in term_sets(self.groups_by_subset[g], self.products(term))
+            )
         return self._rows(ranges, self._placed(sorted(group_sets)))
+
+    def alike(self, index: Integers) -> tuple[Integers, Integers]:
+        """Kinds of groups of rows, by which rows ask for the same value of a symmetric axis.
+
+        Where an axis has an identity for its basis, and all products of the rows a table or a total
+        over it, exchanging two of its values exchanges measurements, and nothing else.
+        """
+        # Rows of a group up to which groups of one kind are looked for.
+        if self.combination is not None or index.shape[1] > 16:
+            return super().alike(index)
+        terms = np.searchsorted(self.batch.term_ends, index, side="right")
+        distinct, of = np.unique(terms, axis=0, return_inverse=True)
+        first, kind = [np.zeros(0, dtype=np.int64)], np.empty(len(index), dtype=np.int64)
+        for number, row_terms in enumerate(distinct.tolist()):
+            groups = np.flatnonzero(of.reshape(-1) == number)
+            marks = self._marks(row_terms, index[groups])
+            _, begins, same = np.unique(marks, axis=0, return_index=True, return_inverse=True)
+            kind[groups] = sum(map(len, first)) + same.reshape(-1)
+            first.append(groups[begins])
+        return np.concatenate(first), kind
+
+    def _marks(self, terms: Sequence[int], index: Integers) -> Integers:
+        """What distinguishes groups of rows of some terms: equal marks, equal kinds."""
+        places: dict[tuple[int, int], list[Integers]] = {}
+        kinds: dict[tuple[int, int], set[tuple[str, int]]] = {}
+        for term, rows in zip(terms, index.T, strict=True):
+            g, products = self.group_of(term), self.products(term)
+            factors = products[0][1]
+            begin = int(self.batch.term_ends[term] - self.batch.term_queries[term])
+            shape = [len(factor) for factor in factors.values()]
+            # a term over no attribute has one row, and NumPy no place in a table without axes
+            row_places = np.unravel_index(rows - begin, shape) if shape else ()
+            for i, place in zip(factors, row_places, strict=True):
+                places.setdefault((g, i), []).append(place)
+                product_kinds = {(product[i].kind, len(product[i])) for _, product in products}
+                kinds.setdefault((g, i), set()).update(product_kinds - {("total", 1)})
+        columns = [np.zeros(len(index), dtype=np.int64)]
+        for axis, axis_places in places.items():
+            tables = {kind for kind, _ in kinds[axis]} <= {"identity", "leading"}
+            if (
+                not tables
+                or len(kinds[axis]) > 1
+                or not self.groups_by_subset[axis[0]].is_symmetric(axis[1])
+            ):
+                columns += axis_places
+            else:  # the first row of the group that asks for the same value
+                columns += [np.argmax(np.array(axis_places) == p, axis=0) for p in axis_places]
+        return np.column_stack(columns)
 
     def _rows(self, ranges: Sequence[tuple[int, int]], places: Places) -> Floats:
         parts = [
@@ -335,7 +361,7 @@ class ProductReconstruction(Reconstruction):
         products = self.products(term, some)
         height = math.prod(len(factor) for factor in products[0][1].values())
         rows = np.zeros((height, _width(places)))
-        add_term_rows(rows, places[g], self.lattices[g], products)
+        add_term_rows(rows, places[g], self.groups_by_subset[g], products)
         if self.combination is not None:
             ends = np.cumsum([sum(group.heights) for group in self.measured.groups]).tolist()
             parts = [rows[:, a:b] for a, b in itertools.pairwise([0, *ends])]
@@ -345,7 +371,7 @@ class ProductReconstruction(Reconstruction):
 
     def matrix(self) -> Floats:
         m, r = self.shape
-        if m * r > EXPLICIT_ENTRIES:
+        if m * r > MEMORY // 2:
             raise WorkloadError(
                 f"the reconstruction has {m:,} × {r:,} entries, too many for an array; "
                 "use its products"
@@ -378,7 +404,7 @@ class ProductReconstruction(Reconstruction):
         """
         check_support(batch)
         errors = np.stack(
-            [_term_errors(batch, group, measured.lattice(group)) for group in measured.groups]
+            [_term_errors(batch, group, measured.by_subset(group)) for group in measured.groups]
         )
         if np.any(errors.min(axis=0) == math.inf):
             raise UnsupportedQuery(
@@ -418,12 +444,12 @@ def _width(places: Places) -> int:
     )
 
 
-def _term_errors(batch: ProductBatch, group: MeasuredGroup, lattice: Lattice) -> Floats:
+def _term_errors(batch: ProductBatch, group: MeasuredGroup, by_subset: Information) -> Floats:
     """The error of each term from one group; infinite where it cannot answer."""
     errors = np.full(batch.terms, math.inf)
     kept = answerable_terms(batch, group.axes)
     reduced = on_axes(batch.take(kept), group.axes)
     for number, term in enumerate(kept):
         with contextlib.suppress(UnsupportedQuery):
-            errors[term] = term_variances(lattice, reduced.products(number)).sum()
+            errors[term] = term_variances(by_subset, reduced.products(number)).sum()
     return errors

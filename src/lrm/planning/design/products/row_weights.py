@@ -18,20 +18,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lrm.planning.design.products.answers import Lattice, support_of
 from lrm.planning.design.products.folding import fold_rows
-from lrm.planning.design.reconstruction import MOST_WEIGHTS
+from lrm.planning.design.products.information import Information, support_of
+from lrm.planning.limits import ARRAY, BLOCK
 from lrm.queries.maps.linear import Floats, Integers, LinearMap, RowWeights
 from lrm.queries.maps.products.batch import Factors, Products
-
-SET_WORK = 64
-"""What looking at one measured set for one class costs, in weights."""
-
-MOST_FACTOR = 1 << 22
-"""Entries (rows times measurements) of a factor whose rows are compared."""
-
-DIGITS = 12
-"""Digits to which weights are compared."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +41,7 @@ class _Columns:
 class WeightClasses:
     """Rows of B of the terms of one group, by class."""
 
-    lattice: Lattice
+    by_subset: Information
     terms: int
     """Number of terms of the whole batch, which share the work."""
     _axes: dict[tuple[int, tuple[LinearMap, ...]], tuple[Integers, list[_Columns]] | None] = field(
@@ -60,7 +51,7 @@ class WeightClasses:
 
     def of_term(self, summands: Products, rows: Sequence[slice] = ()) -> RowWeights | None:
         """The weights of a term's rows; None where they would be too much work."""
-        if self.lattice.residual:
+        if self.by_subset.residual:
             return None
         axes = list(summands[0][1])
         known = [self._classes(k, tuple(product[k] for _, product in summands)) for k in axes]
@@ -68,14 +59,13 @@ class WeightClasses:
         if len(classes) < len(axes):
             return None
         combos = math.prod(len(axis_class) for _, axis_class in classes)
-        if combos * len(self.lattice.sets) * SET_WORK * self.terms > MOST_WEIGHTS:
+        # What looking at one measured set for one class costs, in weights.
+        if combos * len(self.by_subset.sets) * 64 * self.terms > ARRAY:
             return None
         widths = [
             max(len(axis_class.counts) for axis_class in axis_part) for _, axis_part in classes
         ]
-        if combos * self._entries(dict(zip(axes, widths, strict=True))) > (
-            MOST_WEIGHTS / self.terms
-        ):
+        if combos * self._entries(dict(zip(axes, widths, strict=True))) > (ARRAY / self.terms):
             return None
         coefficients = np.array([coefficient for coefficient, _ in summands])
         weights = [
@@ -93,13 +83,13 @@ class WeightClasses:
         """The most columns of a row with this number of distinct columns on the axes of a term."""
         return sum(
             math.prod(widths[k] if k in widths else len(self._total(k).counts) for k in axis_set)
-            for axis_set in self.lattice.sets
+            for axis_set in self.by_subset.sets
         )
 
     def _total(self, k: int) -> _Columns:
         """The columns of an axis that is summed out."""
         if k not in self._totals:
-            self._totals[k] = _columns(np.ones(1), self.lattice.bases[k].average[:, None])
+            self._totals[k] = _columns(np.ones(1), self.by_subset.bases[k].average[:, None])
         return self._totals[k]
 
     def _classes(
@@ -113,9 +103,9 @@ class WeightClasses:
     def _compared(
         self, k: int, factors: Sequence[LinearMap]
     ) -> tuple[Integers, list[_Columns]] | None:
-        basis = self.lattice.bases[k]
+        basis = self.by_subset.bases[k]
         average = basis.average
-        if len(factors[0]) * len(average) * len(factors) > MOST_FACTOR:
+        if len(factors[0]) * len(average) * len(factors) > BLOCK:
             return None
         means = np.stack([basis.means(f) for f in factors])
         spread = [
@@ -142,14 +132,14 @@ class WeightClasses:
         values, counts = [], []
         cores: dict[tuple[tuple[int, ...], int], tuple[Floats, Floats]] = {}
         for b, (axis_set, sign) in enumerate(
-            zip(self.lattice.sets, self.lattice.folds.tolist(), strict=True)
+            zip(self.by_subset.sets, self.by_subset.folds.tolist(), strict=True)
         ):
             inner = tuple(sorted(axis_set & axes.keys()))
             if (inner, sign) not in cores:
-                inverses = self.lattice.inverses_in(b, inner)
+                inverses = self.by_subset.inverses_in(b, inner)
                 cores[inner, sign] = _core(coefficients, axes, inner, inverses)
             value, count = cores[inner, sign]
-            value = value * self.lattice.weights[b]
+            value = value * self.by_subset.weights[b]
             if sign:  # a cell and its mirror image are one measurement
                 value, count = 2.0 * value, count / 2.0
             for k in sorted(axis_set - axes.keys()):
@@ -182,7 +172,8 @@ def _core(
 
 def _rounded(values: Floats) -> Floats:
     size = float(np.abs(values).max(initial=0.0)) or 1.0
-    return np.round(values / size, DIGITS) + 0.0  # no negative zeros
+    # Digits to which weights are compared.
+    return np.round(values / size, 12) + 0.0  # no negative zeros
 
 
 def _columns(means: Floats, columns: Floats) -> _Columns:
@@ -206,15 +197,15 @@ def _stacked(row_weights: Sequence[tuple[Floats, Floats]], place: Integers) -> R
     return RowWeights(values, counts, ends, place)
 
 
-def term_sets(lattice: Lattice, products: Products) -> set[int]:
+def term_sets(by_subset: Information, products: Products) -> set[int]:
     """The sets of a group whose measurements count in the answers of a sum of products."""
-    return {b for _, factors in products for b in _used_sets(lattice, factors)}
+    return {b for _, factors in products for b in _used_sets(by_subset, factors)}
 
 
 def add_term_rows(
     coefficient_rows: Floats,
     places: Mapping[int, slice],
-    lattice: Lattice,
+    by_subset: Information,
     products: Products,
 ) -> None:
     """Add the rows of B of a sum of products to the columns of each set that counts in it.
@@ -224,31 +215,31 @@ def add_term_rows(
     ``(S·h/κ)ᵀ`` for the rest of B, and ``W·h/κ`` elsewhere.
     """
     for coefficient, factors in products:
-        used = _used_sets(lattice, factors)
-        for b, rows in zip(used, _set_rows(lattice, factors, used), strict=True):
+        used = _used_sets(by_subset, factors)
+        for b, rows in zip(used, _set_rows(by_subset, factors, used), strict=True):
             part = coefficient_rows[:, places[b]]
             part += rows if coefficient == 1.0 else coefficient * rows
 
 
-def product_rows(lattice: Lattice, factors: Factors) -> Floats:
+def product_rows(by_subset: Information, factors: Factors) -> Floats:
     """The rows of B of one product over a group's axes."""
-    return np.hstack(list(_set_rows(lattice, factors, range(len(lattice.sets)))))
+    return np.hstack(list(_set_rows(by_subset, factors, range(len(by_subset.sets)))))
 
 
-def _inner(lattice: Lattice, factors: Factors, b: int) -> tuple[int, ...]:
+def _inner(by_subset: Information, factors: Factors, b: int) -> tuple[int, ...]:
     """The axes of a set on which a product distinguishes values."""
-    return tuple(i for i in support_of(factors) if i in lattice.sets[b])
+    return tuple(i for i in support_of(factors) if i in by_subset.sets[b])
 
 
-def _used_sets(lattice: Lattice, factors: Factors) -> list[int]:
+def _used_sets(by_subset: Information, factors: Factors) -> list[int]:
     """The sets that hold information about a product; the rows of all others are 0."""
-    numbers = range(len(lattice.sets))
-    return [b for b in numbers if lattice.inverses_in(b, _inner(lattice, factors, b)).any()]
+    numbers = range(len(by_subset.sets))
+    return [b for b in numbers if by_subset.inverses_in(b, _inner(by_subset, factors, b)).any()]
 
 
-def _set_rows(lattice: Lattice, factors: Factors, sets: Iterable[int]) -> Iterator[Floats]:
+def _set_rows(by_subset: Information, factors: Factors, sets: Iterable[int]) -> Iterator[Floats]:
     """Yield the rows of B of one product, over the measurements of one set after the other."""
-    bases, places = lattice.bases, {i: place for place, i in enumerate(factors)}
+    bases, places = by_subset.bases, {i: place for place, i in enumerate(factors)}
     means = {i: bases[i].means(factor) for i, factor in factors.items()}
     both = {
         i: np.stack([np.outer(means[i], bases[i].average), bases[i].image(factors[i])])
@@ -256,9 +247,9 @@ def _set_rows(lattice: Lattice, factors: Factors, sets: Iterable[int]) -> Iterat
     }
     count = math.prod(map(len, factors.values()))
     for b in sets:
-        inner = _inner(lattice, factors, b)
+        inner = _inner(by_subset, factors, b)
         # One array axis for each factor of the product, then one for each member of the set.
-        rows, order = lattice.inverses_in(b, inner) * float(lattice.weights[b]), []
+        rows, order = by_subset.inverses_in(b, inner) * float(by_subset.weights[b]), []
         for i in inner:
             rows = np.tensordot(rows, both[i], axes=(0, 0))
             order += [places[i], len(places) + i]
@@ -266,13 +257,13 @@ def _set_rows(lattice: Lattice, factors: Factors, sets: Iterable[int]) -> Iterat
             if i not in inner:
                 rows = np.multiply.outer(rows, means[i])
                 order.append(places[i])
-        members = sorted(lattice.sets[b])
+        members = sorted(by_subset.sets[b])
         for i in members:
             if i not in inner:
                 rows = np.multiply.outer(rows, bases[i].average)
                 order.append(len(places) + i)
         rows = rows.transpose(np.argsort(order)).reshape(count, -1)
-        if lattice.folds[b]:
+        if by_subset.folds[b]:
             heights = [len(bases[i].average) for i in members]
-            rows = fold_rows(rows.T, heights, lattice.mirrored(b), int(lattice.folds[b])).T
-        yield rows @ lattice.unmixing[b] if b in lattice.unmixing else rows
+            rows = fold_rows(rows.T, heights, by_subset.mirrored(b), int(by_subset.folds[b])).T
+        yield rows @ by_subset.unmixing[b] if b in by_subset.unmixing else rows

@@ -1,169 +1,138 @@
-"""The record of a product strategy: groups of terms, each with its own weighted marginals.
+"""What is measured for a batch over a product, in real numbers: groups of terms, with shares.
+
+A group measures weighted marginals (for Laplace noise) or residuals (Gaussian) over one basis per
+axis. For some sets B of attributes, measure ``θ_B · ⊗_{i∈B} S_i ⊗_{i∉B} 1ᵀ``. With the numbers r
+and s of :class:`~lrm.planning.design.products.basis.GramForms` and ``w_B = Π_{i∈B} 1/κ_i``::
+
+    λ_A = Σ_{B⊇A} θ_B²·w_B        v_A = Σ_j c_j Π_{i∈A} r_ij Π_{i∈supp∖A} s_ij
+    err = (Σ_B θ_B)² · Σ_A v_A/λ_A
+
+``SᵀS`` and ``11ᵀ`` are diagonalised together by congruence, so nothing has the size of the
+product of the attributes.
 
 See ``docs/explanation/products.md``.
 """
 
 from __future__ import annotations
 
-import contextlib
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.errors import WorkloadError
-from lrm.planning.design.products.corners import at_corners, check_parts, find_parts
-from lrm.planning.design.products.marginals import Marginals
-from lrm.queries.maps.kron import kron, kronecker
-from lrm.queries.maps.leading import Leading
-from lrm.queries.maps.linear import Floats, Integers, LinearMap
-from lrm.queries.maps.matrices import DenseMap
-from lrm.queries.maps.products.batch import FactorNumbers, ProductBatch
-from lrm.queries.maps.products.values import KnownMerges, distinct_values, merge_values
-from lrm.queries.maps.words import Total
-
-MOST_VALUES = 1 << 27
-"""Merged values of an axis: 1 GiB of counts."""
-
-MOST_CLASSED = 1 << 17
-"""Combinations of values that may be in classes."""
-
-FEWER_CLASSES = 4
-"""How many times fewer classes there must be than combinations, where other terms are products
-over the same attributes, or classes are many: they would lose the product that they are."""
-
-FEW_CLASSES = 512
-"""Classes of several terms that one axis may have whatever the number of combinations."""
-
-MOST_CLASSED_ENTRIES, MOST_ADDED_ENTRIES = 1 << 24, 1 << 30
-"""Queries times combinations that are written out to see which combinations are alike; and those
-that are added up for it, over all products: a few seconds."""
+from lrm.planning.design.products.axes import Axis, on_axes, over_cells
+from lrm.planning.design.products.basis import MarginalBasis, ProductBasis
+from lrm.planning.design.products.folding import fold_rows
+from lrm.planning.design.products.information import (
+    FixedBases,
+    Information,
+    Limits,
+    SetWeights,
+)
+from lrm.planning.design.products.parts import OwnRows
+from lrm.planning.design.products.quadratic import Quadratic
+from lrm.planning.design.products.subsets import Masks, masks_of, members_of
+from lrm.privacy.norms import L1, L2, Norm
+from lrm.queries.maps.kron import kronecker
+from lrm.queries.maps.linear import Floats, Integers
+from lrm.queries.maps.products.batch import ProductBatch
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
-    """How a group of terms sees one attribute, or several fused into one.
+class Marginals:
+    """What a group measures in real numbers: weighted sets, and one basis per attribute.
 
-    ``labels[k]`` gives every value of attribute ``attributes[k]`` its merged value, or −1 where
-    no query of the group counts it; the values of the axis are the combinations, in C order.
-    For conditions on several attributes together, such as ``x > y``, ``classes`` gives every
-    combination its class; the classes are then the values of the axis.
+    The table of a set is measured whole (0 in ``folds``), or folded with a sign (see
+    :mod:`~lrm.planning.design.products.folding`), which
+    doubles ``w_B`` for the subsets that it informs about. Weights sum to 1, and so do the squares
+    of those of residuals.
 
-    Where queries are sums of a number, a value between two others counts as some ``parts`` of each
-    (`corners`): corners x values, with the same sum of parts for every value. The corners are then
-    the values of the axis, and a record counts for that number of parts.
+    Sets of residuals in ``own`` have rows of their own in place of the product of the bases', of
+    the same norm; these are 0 on ``nulls``, whole numbers near to the h of their attributes.
+    ``limits`` are those of a person's rows by group, which the weights of residuals are for.
     """
 
-    attributes: tuple[int, ...]
-    labels: tuple[Integers, ...]
-    classes: Integers | None = None
-    parts: Integers | None = None
+    sets: Masks
+    weights: Floats
+    bases: tuple[ProductBasis, ...]
+    folds: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    own: Mapping[tuple[int, ...], OwnRows] = field(default_factory=dict)
+    nulls: Mapping[int, Integers] = field(default_factory=dict)
+    limits: Limits | None = None
 
     def __post_init__(self) -> None:
-        for marks in self.labels:
-            _check_labels(marks)
-        if not 1 <= self.combinations <= MOST_VALUES:
-            raise WorkloadError(
-                f"an axis must have between 1 and {MOST_VALUES:,} merged values, not "
-                f"{self.combinations:,}"
-            )
-        if self.classes is not None:
-            _check_labels(self.classes)
-            full = len(self.classes) == self.combinations <= MOST_CLASSED
-            # A tabulation without this axis would count what a class of -1 drops.
-            if not full or self.classes.min() < 0:
-                raise WorkloadError(
-                    f"an axis needs a class for each of at most {MOST_CLASSED:,} combinations"
-                )
-        if self.parts is not None:
-            check_parts(self.parts, self._value_count)
-
-    @cached_property
-    def merged_sizes(self) -> tuple[int, ...]:
-        """Number of merged values of each attribute."""
-        return tuple(int(marks.max(initial=-1)) + 1 for marks in self.labels)
+        if len(self.sets) != len(self.weights):
+            raise ValueError(f"{len(self.sets)} sets need as many weights, not {len(self.weights)}")
+        if not len(self.folds):
+            object.__setattr__(self, "folds", np.zeros(len(self.sets), dtype=np.int64))
+        if len(self.folds) != len(self.sets):
+            raise ValueError(f"{len(self.sets)} sets need as many folds, not {len(self.folds)}")
+        if not (np.isfinite(self.weights).all() and (self.weights > 0).all()):
+            raise ValueError("the weights of a strategy must be finite and positive")
+        self.sets.setflags(write=False)
+        self.weights.setflags(write=False)
 
     @property
-    def combinations(self) -> int:
-        """Number of combinations of merged values: what is counted for the axis."""
-        return math.prod(self.merged_sizes)
+    def sizes(self) -> tuple[int, ...]:
+        """Number of (merged) values of each attribute."""
+        return tuple(basis.size for basis in self.bases)
 
     @cached_property
-    def _value_count(self) -> int:
-        """Number of classes, or of combinations where there are none."""
-        return self.combinations if self.classes is None else int(self.classes.max()) + 1
-
-    @cached_property
-    def size(self) -> int:
-        """Number of values of the axis."""
-        return self._value_count if self.parts is None else len(self.parts)
-
-    @cached_property
-    def whole(self) -> int:
-        """Number of parts that a record counts for along this axis."""
-        return 1 if self.parts is None else int(self.parts[:, 0].sum())
+    def members(self) -> NDArray[np.bool_]:
+        """Sets x attributes."""
+        return members_of(self.sets, len(self.bases))
 
     @property
-    def is_plain(self) -> bool:
-        """Whether its values are the combinations of merged values themselves."""
-        return self.classes is None and self.parts is None
-
-    def by_value(self, table: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Columns of one entry per combination as columns of one per value of the axis: sums."""
-        if self.classes is not None:
-            sums = np.zeros((self._value_count, *table.shape[1:]), dtype=table.dtype)
-            np.add.at(sums, self.classes, table)
-            table = sums
-        return table if self.parts is None else np.asarray(self.parts.astype(table.dtype) @ table)
-
-    def factor(self, factors: Sequence[LinearMap]) -> LinearMap:
-        """The factor on this axis of a product with ``factors`` on the original attributes."""
-        merged = [
-            factors[i].merged_columns(marks, size)
-            for i, marks, size in zip(self.attributes, self.labels, self.merged_sizes, strict=True)
-        ]
-        return kron(merged)
-
-    def keeps(self, place: int, factor: LinearMap) -> bool:
-        """Whether a factor of one attribute is constant on merged values, zero on dropped ones."""
-        marks, size = self.labels[place], self.merged_sizes[place]
-        if factor.kind == "total":
-            return bool((marks >= 0).all())
-        if factor.is_word:
-            unseen = factor.kind == Leading.kind and marks[-1] < 0
-            return size == factor.shape[1] - unseen and not self._has_own_corners
-        is_counted = marks >= 0
-        rows = factor.dense()
-        if np.any(rows[:, ~is_counted] != 0):
-            return False
-        columns = factor.merged_columns(marks, size)
-        if not np.array_equal(columns.dense()[:, marks[is_counted]], rows[:, is_counted]):
-            return False
-        if self.parts is None or not self._has_own_corners:
-            return True
-        return at_corners(columns, self.parts) is not None
+    def residual(self) -> bool:
+        """Whether sets hold residuals, which inform about themselves alone."""
+        return any(basis.residual for basis in self.bases)
 
     @property
-    def _has_own_corners(self) -> bool:
-        """Whether its corners are those of one attribute: else terms are looked at as a whole."""
-        return self.parts is not None and self.classes is None and len(self.labels) == 1
+    def centres(self) -> list[Floats]:
+        """``u_i`` of each attribute, of sum 1: `nulls`, or ``h``."""
+        nulls = (self.nulls.get(i, basis.h) for i, basis in enumerate(self.bases))
+        return [np.asarray(u / u.sum()) for u in nulls]
+
+    def opened(self, *, folded: bool) -> tuple[Masks, tuple[ProductBasis, ...]]:
+        """Sets and bases as a `Quadratic` has them, which may be folded."""
+        if not folded:
+            return self.sets, self.bases
+        kinds = np.column_stack([self.folds >= 0, self.folds <= 0])
+        sets = masks_of(np.hstack([self.members, kinds]))
+        return sets, (*self.bases, *[MarginalBasis.identity(1)] * 2)
+
+    def information(self) -> Information:
+        """λ of each subset by what is measured, without rows of sets' own."""
+        residual = self.residual
+        return Information(
+            self.bases, self.members, self.weights, residual=residual, folds=self.folds
+        )
+
+    def dense(self) -> Floats:
+        """The strategy as an array, measurements x cells; for small products."""
+        parts = []
+        for inside, weight, sign in zip(self.members, self.weights, self.folds, strict=True):
+            matrices = [
+                basis.dense() / basis.scale if member else np.ones((1, basis.size))
+                for basis, member in zip(self.bases, inside, strict=True)
+            ]
+            rows = weight * kronecker(matrices)
+            if sign:
+                axes = [i for i in np.flatnonzero(inside).tolist() if self.bases[i].mirrored]
+                rows = fold_rows(rows, [len(matrix) for matrix in matrices], axes, int(sign))
+            parts.append(rows)
+        return np.vstack(parts)
 
 
-def _check_labels(marks: Integers) -> None:
-    if marks.ndim != 1 or not len(marks) or not -1 <= marks.min() <= marks.max():
-        raise WorkloadError("an axis needs one label per value, each at least -1")
-    count = int(marks.max()) + 1
-    if count > len(marks) or len(np.unique(marks[marks >= 0])) != count:
-        raise WorkloadError("labels of merged values must be consecutive numbers from 0")
+def marginals_error(quadratic: Quadratic, strategy: Marginals) -> float:
+    """``‖B‖²·Δ²`` of the least-squares reconstruction, in closed form.
 
-
-def axes_of(labels: Sequence[Integers]) -> tuple[Axis, ...]:
-    """One axis per attribute."""
-    return tuple(Axis((i,), (marks,)) for i, marks in enumerate(labels))
+    With folded sets, of a folded ``quadratic``, whose attributes of two values keep the identity.
+    """
+    sets, bases = strategy.opened(folded=quadratic.folded)
+    return SetWeights(FixedBases.at(quadratic, bases), sets).error(strategy.weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +140,7 @@ class Group:
     """Some terms, the axes they see, and the marginals that answer them.
 
     ``error`` is ``‖B‖²`` of these terms alone, at sensitivity 1; ``weight`` is the share of the
-    whole sensitivity.
+    whole sensitivity. ``bound`` is proven for every strategy, 0 where none is known.
     """
 
     terms: Integers
@@ -179,324 +148,73 @@ class Group:
     marginals: Marginals
     error: float
     weight: float = 1.0
+    bound: float = 0.0
 
     def reduced(self, batch: ProductBatch) -> ProductBatch:
         """The group's terms over its axes."""
         return on_axes(batch.take(self.terms), self.axes)
 
 
-def on_axes(batch: ProductBatch, axes: Sequence[Axis]) -> ProductBatch:
-    """The terms of a batch over the values of ``axes``.
-
-    A `WorkloadError` where a term distinguishes combinations of one class, does not lie between
-    corners as its values do, or would have its answers in another order.
-    """
-    if not _keep_order(batch, axes):
-        raise WorkloadError("the axes of a group are in another order than the answers of a term")
-    batch = _on_combinations(batch, axes)
-    for k, axis in enumerate(axes):
-        if axis.classes is not None:
-            batch = _on_classes(batch, k, axis)
-        if axis.parts is not None:
-            batch = _on_corners(batch, k, axis.parts)
-    return batch
-
-
-def answerable_terms(batch: ProductBatch, axes: Sequence[Axis]) -> list[int]:
-    """The terms that are constant on merged values and on classes, and zero on dropped values."""
-    kept = [
-        term
-        for term in range(batch.terms)
-        if all(
-            axis.keeps(place, factors[i])
-            for _, factors in batch.summands(term)
-            for axis in axes
-            for place, i in enumerate(axis.attributes)
-        )
-    ]
-    if all(axis.is_plain for axis in axes) and _keep_order(batch.take(kept), axes):
-        return kept
-    answerable = []
-    for term in kept:
-        with contextlib.suppress(WorkloadError):
-            on_axes(batch.take([term]), axes)
-            answerable.append(term)
-    return answerable
-
-
-def _on_classes(batch: ProductBatch, k: int, axis: Axis) -> ProductBatch:
-    """The terms of a batch over combinations, with classes in place of those of axis k.
-
-    Products that agree on all other axes are added up first: it is their sum that has the same
-    weight on all combinations of a class.
-    """
-    assert axis.classes is not None  # noqa: S101 - by the caller
-    size = int(axis.classes.max()) + 1
-    numbers = FactorNumbers(
-        [Total(size)] if i == k else choices for i, choices in enumerate(batch.factors)
-    )
-    choice, term_of = [], []
-    for (term, other), rows in _sums_along(batch, k).items():
-        merged = DenseMap(rows).merged_columns(axis.classes, size)
-        if np.any(merged.dense()[:, axis.classes] != rows):
-            raise WorkloadError("an axis has one class for combinations that queries distinguish")
-        choice.append([*other[:k], numbers.number(k, merged), *other[k + 1 :]])
-        term_of.append(term)
-    return ProductBatch(
-        numbers.factors,
-        np.array(choice, dtype=np.int32).reshape(len(choice), len(batch.factors)),
-        np.ones(len(choice)),
-        np.array(term_of, dtype=np.int64),
-        batch.weights,
-    )
-
-
-def _on_corners(batch: ProductBatch, k: int, parts: Integers) -> ProductBatch:
-    """The terms of a batch over the values of axis k, with the corners of these in their place."""
-    factors: list[LinearMap] = []
-    present = set(batch.present(k).tolist())
-    for f, factor in enumerate(batch.factors[k]):
-        corners = Total(len(parts)) if f not in present else at_corners(factor, parts)
-        if corners is None:
-            raise WorkloadError("queries of an axis do not lie between its corners")
-        factors.append(corners)
-    return batch.over((*batch.factors[:k], tuple(factors), *batch.factors[k + 1 :]), batch.choice)
-
-
-def _sums_along(batch: ProductBatch, k: int) -> dict[tuple[int, tuple[int, ...]], Floats]:
-    """By term and choices of the other axes: the sum of its products along axis k, over values."""
-    sums: dict[tuple[int, tuple[int, ...]], Floats] = {}
-    held = added = 0
-    for s, (term, choice) in enumerate(zip(batch.term_of.tolist(), batch.choice, strict=True)):
-        factor = batch.factors[k][choice[k]]
-        other = tuple(0 if i == k else f for i, f in enumerate(choice.tolist()))
-        added += math.prod(factor.shape)
-        held += 0 if (term, other) in sums else math.prod(factor.shape)
-        if held > MOST_CLASSED_ENTRIES or added > MOST_ADDED_ENTRIES:
-            raise WorkloadError("the queries of an axis with classes have too many entries")
-        if (term, other) not in sums:
-            sums[term, other] = np.zeros(factor.shape)
-        sums[term, other] += float(batch.coefficients[s]) * factor.dense()
-    return sums
-
-
-def merged_axes(
-    batch: ProductBatch, known: KnownAxes | None = None
-) -> tuple[tuple[Axis, ...], ProductBatch]:
-    """Axes on which the terms of a batch have no two values alike, and the terms over these.
-
-    Attributes on which the products of one term differ are one axis, whose classes are what the
-    terms distinguish: that x > y has two of them, for any number of values. Where
-    other terms are products over these attributes, only if classes are far fewer. Values that lie
-    between others are parts of them.
-    """
-    known = KnownAxes() if known is None else known
-    axes, merged = _with_classes(batch, known)
-    if not known.corners:
-        return axes, merged
-    is_plain = len(axes) == len(batch.factors)  # else factors have other numbers
-    found: list[tuple[Integers, tuple[LinearMap, ...]] | None] = []
-    for k in range(len(axes)):
-        if not is_plain:
-            found.append(_parts_of(merged, k))
-            continue
-        key = k, batch.present(k).tobytes()
-        if key not in known.parts:
-            known.parts[key] = _parts_of(merged, k)
-        found.append(known.parts[key])
-    if not any(found):
-        return axes, merged
-    pairs = list(zip(axes, merged.factors, found, strict=True))
-    cornered = tuple(
-        axis if some is None else replace(axis, parts=some[0]) for axis, _, some in pairs
-    )
-    factors = tuple(choices if some is None else some[1] for _, choices, some in pairs)
-    return cornered, merged.over(factors, merged.choice)
-
-
-@dataclass(frozen=True, eq=False)
-class KnownAxes:
-    """What was found about the values of attributes, for other terms of the same batch.
-
-    Without ``corners``, every merged value is one of its axis.
-    """
-
-    corners: bool = True
-    merges: KnownMerges = field(default_factory=dict)
-    parts: dict[tuple[int, bytes], tuple[Integers, tuple[LinearMap, ...]] | None] = field(
-        default_factory=dict
-    )
-
-
-def _parts_of(batch: ProductBatch, k: int) -> tuple[Integers, tuple[LinearMap, ...]] | None:
-    """The parts of the corners of an axis, and its factors over these; None where all are."""
-    choices = batch.factors[k]
-    parts = find_parts([choices[f] for f in batch.present(k).tolist()])
-    if parts is None:
-        return None
-    factors = [at_corners(factor, parts) for factor in choices]
-    complete = [factor for factor in factors if factor is not None]
-    return (parts, tuple(complete)) if len(complete) == len(choices) else None
-
-
-def _with_classes(batch: ProductBatch, known: KnownAxes) -> tuple[tuple[Axis, ...], ProductBatch]:
-    """Axes of merged values and of classes, and the terms over these."""
-    reduction = merge_values(batch, known.merges)
-    axes = axes_of(reduction.labels)
-    if batch.simple:
-        return axes, reduction.batch
-    mixed = mixed_attributes(reduction.batch)
-    together = np.flatnonzero(mixed.any(axis=0)).tolist()
-    size = math.prod(reduction.batch.sizes[i] for i in together)
-    if len(together) < 2 or size > MOST_CLASSED:
-        return axes, reduction.batch
-    axis = Axis(tuple(together), tuple(reduction.labels[i] for i in together))
-    fused = (
-        *axes[: together[0]],
-        axis,
-        *(axes[i] for i in range(together[0] + 1, len(axes)) if i not in together),
-    )
-    try:
-        sums = _sums_along(on_axes(batch, fused), together[0])
-    except WorkloadError:
-        return axes, reduction.batch
-    # With a total, no combination is dropped.
-    classes, count = distinct_values([Total(axis.combinations), *map(DenseMap, sums.values())])
-    products = np.isin(batch.term_of, np.flatnonzero(~mixed.any(axis=1)))
-    is_product = reduction.batch.support()[products][:, together]
-    by_itself = not is_product.any() and (batch.terms == 1 or count <= FEW_CLASSES)
-    if (
-        count == axis.combinations
-        or count * (1 if by_itself else FEWER_CLASSES) > axis.combinations
-    ):
-        return axes, reduction.batch
-    joint = replace(axis, classes=classes)
-    fused = tuple(joint if one is axis else one for one in fused)
-    return fused, on_axes(batch, fused)
-
-
-def mixed_attributes(batch: ProductBatch) -> NDArray[np.bool_]:
-    """On which attributes the products of each term differ (terms x attributes)."""
-    _, first = np.unique(batch.term_of, return_index=True)
-    mixed = np.zeros((batch.terms, len(batch.factors)), dtype=bool)
-    np.logical_or.at(mixed, batch.term_of, batch.choice != batch.choice[first][batch.term_of])
-    return mixed
-
-
-def _keep_order(batch: ProductBatch, axes: Sequence[Axis]) -> bool:
-    """Whether answers are in the same order over axes as over attributes.
-
-    Those of a product are in the order of its attributes with several queries: these must come in
-    the same order along the axes.
-    """
-    order = [i for axis in axes for i in axis.attributes]
-    if order == sorted(order):
-        return True
-    last = np.full(len(batch.choice), -1)
-    for i in order:
-        several = np.array([len(factor) > 1 for factor in batch.factors[i]])[batch.choice[:, i]]
-        if np.any(several & (last > i)):
-            return False
-        last[several] = i
-    return True
-
-
-def _on_combinations(batch: ProductBatch, axes: Sequence[Axis]) -> ProductBatch:
-    """The terms of a batch over the combinations of merged values of ``axes``."""
-    choice, factors = batch.choice, []
-    if [axis.attributes for axis in axes] != [(i,) for i in range(len(batch.factors))]:
-        choice = np.zeros((len(batch.choice), len(axes)), dtype=np.int32)
-    for k, axis in enumerate(axes):
-        members = list(axis.attributes)
-        rows, combos, place = _combinations(batch, members)
-        numbers = np.zeros(len(combos), dtype=np.int32)
-        axis_factors: list[LinearMap] = [Total(axis.combinations)]
-        for number, combo in enumerate(combos):
-            combo_factors: list[LinearMap] = [batch.factors[0][0]] * len(batch.factors)
-            for i, f in zip(members, combo, strict=True):
-                combo_factors[i] = batch.factors[i][f]
-            if any(f != 0 for f in combo):
-                numbers[number] = len(axis_factors)
-                axis_factors.append(axis.factor(combo_factors))
-        if not np.array_equal(choice[rows, k], numbers[place]):
-            choice = choice.copy() if choice is batch.choice else choice
-            choice[rows, k] = numbers[place]
-        factors.append(tuple(axis_factors))
-    return batch.over(tuple(factors), choice)
-
-
-def _combinations(
-    batch: ProductBatch, members: Sequence[int]
-) -> tuple[Integers, NDArray[np.int32], Integers]:
-    """The products with other factors than totals, their distinct choices, and the number of each.
-
-    Without a sort for one attribute.
-    """
-    if len(members) != 1:
-        combos, place = np.unique(batch.choice[:, members], axis=0, return_inverse=True)
-        return np.arange(len(batch.choice)), combos, place.reshape(-1)
-    rows, choices = batch.chosen(members[0])
-    present = np.flatnonzero(np.bincount(choices, minlength=1))
-    numbers = np.zeros(int(present.max(initial=0)) + 1, dtype=np.int64)
-    numbers[present] = np.arange(len(present))
-    return rows, present[:, None].astype(np.int32), numbers[choices]
-
-
-def over_cells(rows: Floats, axes: Sequence[Axis], sizes: Sequence[int]) -> Floats:
-    """Rows over the values of some axes as rows over all cells of the original attributes."""
-    selectors: list[Floats] = []
-    order: list[int] = []
-    for axis in axes:
-        picks = [_selector(*pair) for pair in zip(axis.labels, axis.merged_sizes, strict=True)]
-        if axis.classes is not None:
-            picks = [_selector(axis.classes, int(axis.classes.max()) + 1) @ kronecker(picks)]
-        if axis.parts is not None:
-            picks = [axis.parts / axis.whole @ kronecker(picks)]
-        selectors += picks
-        order.extend(axis.attributes)
-    cells = (rows @ kronecker(selectors)).reshape(len(rows), *[sizes[i] for i in order])
-    cells = np.moveaxis(cells, range(1, len(order) + 1), [1 + i for i in order])
-    return np.asarray(cells.reshape(len(rows), -1))
-
-
-def _selector(marks: Integers, size: int) -> Floats:
-    """Labels as a matrix of zeros and ones: labels x values."""
-    selected = np.zeros((size, len(marks)))
-    counted = np.flatnonzero(marks >= 0)
-    selected[marks[counted], counted] = 1.0
-    return selected
-
-
-def group_weights(errors: Sequence[float]) -> tuple[float, Floats]:
+def group_weights(errors: Sequence[float], order: int = 1) -> tuple[float, Floats]:
     """The least total error of groups that share one budget, and their shares of it.
 
-    Minimises ``Σ e_g/ω_g²`` over ``Σ ω_g = 1``: ``ω_g ∝ e_g^⅓``, total ``(Σ e_g^⅓)³``.
+    Minimises ``Σ e_g/ω_g²`` over ``Σ ω_g^order = 1``. In L1, ``ω_g ∝ e_g^⅓`` and the total is
+    ``(Σ e_g^⅓)³``; in L2, ``ω_g² ∝ e_g^½`` and the total is ``(Σ e_g^½)²``.
 
     Examples
     --------
     >>> group_weights([1.0, 8.0])[0], group_weights([1.0, 8.0])[1].round(3).tolist()
     (27.0, [0.333, 0.667])
+    >>> group_weights([1.0, 81.0], 2)[0], group_weights([1.0, 81.0], 2)[1].round(3).tolist()
+    (100.0, [0.316, 0.949])
     """
-    roots = np.cbrt(np.asarray(errors))
+    roots = np.cbrt(errors) if order == 1 else np.sqrt(errors)
     root_sum = float(roots.sum())
     if root_sum == 0:
-        return 0.0, np.full(len(roots), 1.0 / max(1, len(roots)))
-    return root_sum**3, roots / root_sum
+        return 0.0, np.full(len(roots), (1.0 / max(1, len(roots))) ** (1.0 / order))
+    return root_sum ** (1 + 2 // order), (roots / root_sum) ** (1.0 / order)
 
 
 @dataclass(frozen=True, eq=False)
 class ProductStrategy:
-    """What is measured for a batch over a product: groups whose weights sum to 1.
+    """What is measured for a batch over a product, in real numbers: groups with shares.
 
-    ``error`` is ``‖B‖²·Δ²`` of the whole batch. Each group is answered from its own measurements,
-    or (``combined``) two groups from both, by generalised least squares.
+    ``error`` is ``‖B‖²·Δ²`` of the whole batch. Weighted marginals have Δ in L1, residuals in L2.
+    Each group is answered from its own measurements, or (``combined``) two groups
+    from both, by generalised least squares.
     """
 
     groups: tuple[Group, ...]
     error: float
     combined: bool = False
-    name: ClassVar[str] = "weighted marginals"
-    bound: ClassVar[float] = 0.0  # no strategy is proven to be the best
+
+    @property
+    def residual(self) -> bool:
+        """Whether residuals are measured."""
+        return any(group.marginals.residual for group in self.groups)
+
+    @property
+    def norm(self) -> Norm:
+        """The norm that sensitivity is in."""
+        return L2() if self.residual else L1()
+
+    @property
+    def name(self) -> str:
+        """What people read."""
+        return "residuals" if self.residual else "weighted marginals"
+
+    @property
+    def bound(self) -> float:
+        """A bound that is proven for every strategy; 0 where none is known."""
+        return self.groups[0].bound if len(self.groups) == 1 else 0.0
+
+    @property
+    def is_combinable(self) -> bool:
+        """Whether it has two groups that could be answered from both."""
+        return len(self.groups) == 2 and not any(
+            group.marginals.folds.any() or not all(axis.is_plain for axis in group.axes)
+            for group in self.groups
+        )
 
     @property
     def shares(self) -> Floats:
@@ -506,7 +224,8 @@ class ProductStrategy:
     @classmethod
     def combine(cls, groups: Sequence[Group]) -> ProductStrategy:
         """Give the groups their best weights."""
-        error, shares = group_weights([group.error for group in groups])
+        order = cls(tuple(groups), 0.0).norm.order
+        error, shares = group_weights([group.error for group in groups], order)
         weighed = zip(groups, shares.tolist(), strict=True)
         return cls(tuple(replace(group, weight=weight) for group, weight in weighed), error)
 

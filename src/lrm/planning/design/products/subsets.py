@@ -5,23 +5,22 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lrm.planning.limits import BLOCK
 from lrm.queries.maps.linear import Floats, Integers
 
 Masks = NDArray[np.uint64]
-
-AT_ONCE = 1 << 22
-"""Pairs of sets that are compared in one piece."""
 
 LARGEST_KEY = 1 << 62
 """Keys of sets are 64-bit integers."""
 
 
+@lru_cache(maxsize=64)
 def bits_of(d: int) -> Masks:
     """One row of 64-bit words per attribute, with its bit set.
 
@@ -33,6 +32,7 @@ def bits_of(d: int) -> Masks:
     bits = np.zeros((d, (d + 63) // 64 or 1), dtype=np.uint64)
     for i in range(d):
         bits[i, i // 64] = np.uint64(1) << np.uint64(i % 64)
+    bits.flags.writeable = False
     return bits
 
 
@@ -76,7 +76,7 @@ def contained(small: Masks, large: Masks) -> NDArray[np.bool_]:
     One byte per pair; the 64-bit words of pairs are compared a piece at a time.
     """
     inside = np.ones((len(small), len(large)), dtype=bool)
-    height = max(1, AT_ONCE // max(1, len(large)))
+    height = max(1, BLOCK // max(1, len(large)))
     for start in range(0, len(small), height):
         piece = slice(start, start + height)
         for word in range(small.shape[1]):
@@ -154,7 +154,7 @@ class SubsetIndex:
         for size in np.unique(counts).tolist():
             of_size = np.flatnonzero(counts == size)
             if sum(math.comb(size, k) for k in range(min(size, most) + 1)) > len(self):
-                width = max(1, AT_ONCE // len(self))
+                width = max(1, BLOCK // len(self))
                 for start in range(0, len(of_size), width):
                     some = of_size[start : start + width]
                     row, column = np.nonzero(contained(self.masks, sets[some]))

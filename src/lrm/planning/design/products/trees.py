@@ -17,32 +17,23 @@ See ``docs/explanation/products.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
-from lrm.planning.design.integers import ProductBasis
-from lrm.planning.design.products.basis import AnyBasis
+from lrm.planning.design.products.basis import Cost, Numbers, ProductBasis
 from lrm.planning.design.products.quadratic import PairGram
+from lrm.planning.limits import MEMORY
 from lrm.queries.maps.levels import range_energy
 from lrm.queries.maps.linear import Floats, Integers, LinearMap, WeightedRanges
 
-Numbers = NDArray[Any]
-
-LARGEST_WEIGHT = 1 << 23
-"""Weights of levels lie below this."""
-
 MOST_RANGES = 1 << 23
 """Ranges of a factor whose errors are added up, 16 bytes each."""
-
-MOST_ENTRIES = 1 << 26
-"""Entries of another factor, which are written out in blocks."""
 
 BLOCK_RANGES = 1 << 18
 """Ranges whose errors are computed at a time."""
@@ -102,12 +93,14 @@ def _spans(size: int) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class RealTree(AnyBasis):
-    """R in real numbers, as `lrm.planning.design.products.basis.AnyBasis` describes it.
+class TreeBasis(ProductBasis):
+    """R with one weight per level, pairs first; real weights have L2 norm 1.
 
     Examples
     --------
-    >>> tree = RealTree(3, np.array([0.6, 0.8]))
+    >>> TreeBasis(3, np.array([2, 3])).apply(np.array([[5], [4], [1]])).ravel().tolist()
+    [2, 24]
+    >>> tree = TreeBasis(3, np.array([0.6, 0.8]))
     >>> tree.times(np.eye(3)).tolist()
     [[0.6, -0.6, 0.0], [0.8, 0.8, -0.8]]
     >>> tree.times(tree.h[:, None]).ravel().tolist()
@@ -115,30 +108,84 @@ class RealTree(AnyBasis):
     """
 
     size: int
-    weights: Floats
+    weights: Numbers
+    residual: ClassVar[bool] = True
+    kind: ClassVar[str] = "tree"
+
+    def __post_init__(self) -> None:
+        if self.size < 2 or self.weights.shape != (tree_levels(self.size),):
+            raise WorkloadError("a residual tree needs two values, and one weight per level")
+        # Weights of levels lie below this.
+        if self.is_whole and not 1 <= self.weights.min() <= self.weights.max() < (1 << 23):
+            raise WorkloadError("the weights of a residual tree must be positive and below 2^23")
+        self.weights.setflags(write=False)
+
+    @property
+    def is_whole(self) -> bool:
+        return bool(self.weights.dtype.kind == "i")
+
+    @property
+    def height(self) -> int:
+        return self.size - 1
+
+    @property
+    def peak(self) -> int:
+        return int(self.weights.max())
+
+    @cached_property
+    def scale(self) -> float:
+        """Divided by it, columns have L2 norm 1 at most."""
+        return math.sqrt(self.column_norm(2)) if self.is_whole else 1.0
+
+    def column_norm(self, power: int) -> int:
+        return sum(weight**power for weight in self.weights.tolist())
+
+    def apply(self, X: Numbers) -> Numbers:
+        levels = zip(_differences(X), self.weights.astype(X.dtype), strict=True)
+        return np.concatenate([numbers * weight for numbers, weight in levels])
+
+    def contents(self) -> dict[str, Integers]:
+        return {"levels": self.weights}
+
+    @classmethod
+    def from_file(cls, size: int, rows: int, take: Callable[..., Integers]) -> TreeBasis:
+        del rows
+        return cls(size, take(tree_levels(size)))
+
+    def rounded(self, bits: int, cost: Cost, null: Integers | None = None) -> TreeBasis:
+        """Round the weights, so that the others follow the largest to 1/4096."""
+        del cost, null
+        # Bits of the largest weight of a tree; the others follow it to 1/4096.
+        scaled = (1 << min(bits, 12)) / self.weights.max() * self.weights
+        return TreeBasis(self.size, np.maximum(np.rint(scaled), 1).astype(np.int64))
+
+    @cached_property
+    def unit_weights(self) -> Floats:
+        """The weights of the real basis."""
+        return np.asarray(self.weights / self.scale)
 
     @cached_property
     def h(self) -> Floats:
         return _shares(self.size)
 
     def times(self, X: Floats) -> Floats:
-        levels = zip(_differences(X), self.weights, strict=True)
+        levels = zip(_differences(X), self.unit_weights, strict=True)
         return np.concatenate([weight * numbers for numbers, weight in levels])
 
     def transpose_times(self, Y: Floats) -> Floats:
         nodes = 1 << np.arange(tree_levels(self.size) - 2, -1, -1)
         parts = np.split(Y, np.cumsum([_paired(self.size) // 2, *nodes])[:-1])
-        levels = [weight * part for part, weight in zip(parts, self.weights, strict=True)]
+        levels = [weight * part for part, weight in zip(parts, self.unit_weights, strict=True)]
         return _spread(levels, self.size)
 
     def contrasts(self, X: Floats) -> list[Floats]:
         """``Kᵀ·X``, level by level."""
         differences = _differences(self.h.reshape(-1, *[1] * (X.ndim - 1)) * X)
-        divisors = _spans(self.size) * self.weights
+        divisors = _spans(self.size) * self.unit_weights
         return [np.asarray(part / by) for part, by in zip(differences, divisors, strict=True)]
 
     def projector_times(self, X: Floats) -> Floats:
-        divisors = _spans(self.size) * self.weights
+        divisors = _spans(self.size) * self.unit_weights
         levels = [part / by for part, by in zip(self.contrasts(X), divisors, strict=True)]
         return np.asarray(self.h.reshape(-1, *[1] * (X.ndim - 1)) * _spread(levels, self.size))
 
@@ -148,7 +195,7 @@ class RealTree(AnyBasis):
         if ranges is not None:
             for part in _blocks(len(factor)):
                 levels = _of_ranges(ranges.part(part), self.size)
-                spread[part] = levels @ self.weights**-2.0
+                spread[part] = levels @ self.unit_weights**-2.0
             return spread
         for start, rows in factor.row_blocks():
             stop = start + len(rows)
@@ -160,7 +207,7 @@ class RealTree(AnyBasis):
 
     def trace(self, gram: PairGram) -> float:
         if gram.left is gram.right:
-            return float(level_spreads(gram.left) @ self.weights**-2.0)
+            return float(level_spreads(gram.left) @ self.unit_weights**-2.0)
         return float(self.spreads(gram.left, gram.right).sum())
 
 
@@ -170,9 +217,9 @@ def is_tractable(gram: PairGram) -> bool:
         return True
     factor, entries = gram.left, math.prod(gram.left.shape)
     if factor is not gram.right or factor.kind == "all-ranges":
-        return factor is gram.right or entries <= MOST_ENTRIES
+        return factor is gram.right or entries <= MEMORY // 2
     are_few = len(factor) <= MOST_RANGES
-    return entries <= MOST_ENTRIES or (are_few and factor.weighted_ranges() is not None)
+    return entries <= MEMORY // 2 or (are_few and factor.weighted_ranges() is not None)
 
 
 _SPREADS: WeakKeyDictionary[LinearMap, Floats] = WeakKeyDictionary()
@@ -193,7 +240,7 @@ def level_spreads(factor: LinearMap) -> Floats:
             for part in _blocks(len(factor)):
                 sums += _of_ranges(ranges.part(part), size).sum(axis=0)
         else:
-            plain = RealTree(size, np.ones(tree_levels(size)))
+            plain = TreeBasis(size, np.ones(tree_levels(size)))
             for _, rows in factor.row_blocks():
                 sums += [float(np.vdot(c, c)) for c in plain.contrasts(rows.T)]
         _SPREADS[factor] = sums
@@ -235,50 +282,3 @@ def _of_ranges(ranges: WeightedRanges, size: int) -> Floats:
     leaves, spans = WeightedRanges(low, high, ranges.weights), _spans(size)
     energies = [range_energy(leaves, int(span)) for span in [1, *spans]]
     return np.asarray(-np.diff(np.stack(energies, axis=1), axis=1) / spans)
-
-
-@dataclass(frozen=True, eq=False)
-class TreeBasis(ProductBasis):
-    """R in integers: one weight per level, pairs first.
-
-    Examples
-    --------
-    >>> TreeBasis(3, np.array([2, 3])).apply(np.array([[5], [4], [1]])).ravel().tolist()
-    [2, 24]
-    """
-
-    size: int
-    weights: Integers
-
-    def __post_init__(self) -> None:
-        if self.size < 2 or self.weights.shape != (tree_levels(self.size),):
-            raise WorkloadError("a residual tree needs two values, and one weight per level")
-        if self.weights.min() < 1 or self.weights.max() >= LARGEST_WEIGHT:
-            raise WorkloadError("the weights of a residual tree must be positive and below 2^23")
-        self.weights.setflags(write=False)
-
-    @property
-    def height(self) -> int:
-        return self.size - 1
-
-    @property
-    def peak(self) -> int:
-        return int(self.weights.max())
-
-    @cached_property
-    def scale(self) -> float:
-        """The real basis has columns of L2 norm at most 1."""
-        return math.sqrt(self.column_norm(2))
-
-    def column_norm(self, power: int) -> int:
-        return sum(weight**power for weight in self.weights.tolist())
-
-    def apply(self, X: Numbers) -> Numbers:
-        levels = zip(_differences(X), self.weights.astype(X.dtype), strict=True)
-        return np.concatenate([numbers * weight for numbers, weight in levels])
-
-    def real(self) -> RealTree:
-        return RealTree(self.size, self.weights / self.scale)
-
-    def contents(self) -> dict[str, Integers]:
-        return {"levels": self.weights}

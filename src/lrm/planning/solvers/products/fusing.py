@@ -17,11 +17,13 @@ import numpy as np
 
 from lrm.clock import Clock
 from lrm.errors import StopSolver
-from lrm.planning.design.products.basis import Basis, BasisStatistics, identity_basis
-from lrm.planning.design.products.corners import MOST_ENTRIES, MOST_PARTS, fused_parts
-from lrm.planning.design.products.marginals import Marginals, Point
+from lrm.planning.design.products.axes import Axis, on_axes
+from lrm.planning.design.products.basis import MarginalBasis, ProductBasis
+from lrm.planning.design.products.corners import MOST_PARTS, fused_parts
+from lrm.planning.design.products.information import FixedBases
 from lrm.planning.design.products.quadratic import FactorPairs, PairGram, Quadratic
-from lrm.planning.design.products.strategy import Axis, Group, on_axes
+from lrm.planning.design.products.strategy import Group, Marginals
+from lrm.planning.limits import BLOCK
 from lrm.planning.solvers import settings
 from lrm.planning.solvers.products.joint import LONGEST, MixedGram, rows_of
 from lrm.planning.solvers.products.search import SetSearch
@@ -48,15 +50,13 @@ def fuse_axes(
         return group
     group_batch = batch.take(group.terms)
     fusing = _Fusing(group_batch, effort, rng, clock)
-    differing, best = group, group
+    differing, best, budget = group, group, settings.BUDGETS[effort]
     with contextlib.suppress(StopSolver):
         first, last = _differing(group_batch, group.axes)
-        if math.prod(axis.size for axis in group.axes[first:last]) <= settings.FUSED[effort]:
+        if math.prod(axis.size for axis in group.axes[first:last]) <= budget.fused:
             differing = fusing.fused(group, first, last)
         # From the last to the first, so that the places of the others stay as they are.
-        for first, last in reversed(
-            list(_needy_runs(group_batch, group.axes, settings.FUSED[effort]))
-        ):
+        for first, last in reversed(list(_needy_runs(group_batch, group.axes, budget.fused))):
             best = fusing.fused(best, first, last)
     return min(differing, best, key=lambda candidate: candidate.error)
 
@@ -72,20 +72,17 @@ def fuse_long_axes(
         or any(_queries(group_batch, axis) > MOST_QUERIES for axis in group.axes)
     ):
         return group
-    fusing = _Fusing(group_batch, effort, rng, clock.part(settings.LONG_FUSED_SECONDS[effort]))
+    budget = settings.BUDGETS[effort]
+    fusing = _Fusing(group_batch, effort, rng, clock.part(budget.long_fused_seconds))
     best = group
     with contextlib.suppress(StopSolver):
-        for first, last in reversed(
-            list(_needy_runs(group_batch, group.axes, settings.LONG_FUSED[effort]))
-        ):
+        for first, last in reversed(list(_needy_runs(group_batch, group.axes, budget.long_fused))):
             together = group.axes[first:last]
             queries = math.prod(_queries(group_batch, axis) for axis in together)
-            if _share_of_several(group_batch, together) < settings.ASKED_TOGETHER:
+            # Share of a group's queries that must be about several of the attributes of a long one.
+            if _share_of_several(group_batch, together) < 0.5:
                 continue
-            if (
-                queries <= MOST_QUERIES
-                and math.prod(a.size for a in together) > settings.FUSED[effort]
-            ):
+            if queries <= MOST_QUERIES and math.prod(a.size for a in together) > budget.fused:
                 best = fusing.fused(best, first, last)
     return best
 
@@ -152,7 +149,7 @@ class _Fusing:
         entries = math.prod(axis.size * axis.combinations for axis in together)
         whole = math.prod(axis.whole for axis in together)
         cornered = any(axis.parts is not None for axis in together)
-        if not several or whole > MOST_PARTS or (cornered and entries > MOST_ENTRIES):
+        if not several or whole > MOST_PARTS or (cornered and entries > BLOCK):
             return group
         axis = Axis(
             tuple(i for part_axis in together for i in part_axis.attributes),
@@ -163,10 +160,10 @@ class _Fusing:
         reduced = on_axes(self.own, axes)
         quadratic, best = Quadratic(reduced), group
         bases = [*group.marginals.bases]
-        bases[first:last] = [identity_basis(axis.size)]
+        bases[first:last] = [MarginalBasis.identity(axis.size)]
         for rows in self._bases(MixedGram(_shares(reduced, first, bases))):
-            bases[first] = Basis(np.minimum(rows, LONGEST))
-            search = SetSearch(Point.at(quadratic, bases), self.rng)
+            bases[first] = MarginalBasis.beside(np.minimum(rows, LONGEST))
+            search = SetSearch(FixedBases.at(quadratic, bases), self.rng)
             family = search.climb(search.descend(search.starts()[0], np.ones(1)))
             if family.error < best.error:
                 marginals = Marginals(family.sets, family.weights, tuple(bases))
@@ -176,13 +173,13 @@ class _Fusing:
     def _bases(self, gram: MixedGram) -> Iterator[Floats]:
         """Yield the extra rows of some bases."""
         n = gram.cells
-        if n > settings.FUSED[self.effort]:
+        if n > settings.BUDGETS[self.effort].fused:
             rows = settings.LONG_ROWS * math.isqrt(n)
             stages = LONG_STAGES[self.effort]
             sparse_rows = optimise_sparse_rows(gram, rows, stages, rng=self.rng, clock=self.clock)
             yield sparse_rows.rows.toarray()
             return
-        counts = [max(2, n // share) for share in settings.FUSED_SHARES[self.effort]]
+        counts = [max(2, n // share) for share in settings.BUDGETS[self.effort].fused_shares]
         tried = rows_of(gram, counts, self.rng, self.clock, tolerance=1e-6, max_rounds=800)
         yield from (candidate.rows for candidate in tried)
 
@@ -193,7 +190,7 @@ def _parts(axis: Axis) -> Integers:
 
 
 def _shares(
-    reduced: ProductBatch, place: int, bases: Sequence[Basis]
+    reduced: ProductBatch, place: int, bases: Sequence[ProductBasis]
 ) -> list[tuple[float, PairGram]]:
     """The Grams of one axis, weighted by what the other axes make of each under one product."""
     pairs = FactorPairs.of(reduced)
@@ -201,6 +198,6 @@ def _shares(
     for k, basis in enumerate(bases):
         if k != place:
             grams, of = pairs.on(k)
-            weights = weights * BasisStatistics(basis, grams).phi[of]
+            weights = weights * basis.statistics(grams).phi[of]
     grams, of = pairs.on(place)
     return list(zip(np.bincount(of, weights).tolist(), grams, strict=True))

@@ -24,133 +24,107 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
+from scipy.linalg import lapack
 from scipy.optimize import minimize
 
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver
+from lrm.planning.design.products.basis import GramForms, ProductBasis, gram_factor
+from lrm.planning.design.products.information import ResidualShares
 from lrm.planning.design.products.parts import OwnRows, PartGrams, centring
 from lrm.planning.design.products.quadratic import DENSE_VALUES, PairGram, Quadratic
-from lrm.planning.design.products.residuals import GaussianGroups, GaussianStrategy, GramBasis
-from lrm.planning.design.products.strategy import merged_axes
+from lrm.planning.design.products.residuals import ResidualBasis
+from lrm.planning.design.products.strategy import Group, Marginals, ProductStrategy
 from lrm.planning.design.products.subsets import members_of, sums_over, tuples_of
-from lrm.planning.design.products.trees import is_tractable, level_spreads
+from lrm.planning.design.products.trees import TreeBasis, is_tractable, level_spreads
+from lrm.planning.design.row_limits import RowLimits
 from lrm.planning.solvers import settings
 from lrm.planning.solvers.gaussian import optimise_gaussian
-from lrm.planning.solvers.products.grouping import group_terms, joint_terms, without_joint
+from lrm.planning.solvers.products.grouping import (
+    best_axes,
+    group_terms,
+    joint_terms,
+    without_joint,
+)
+from lrm.privacy.unit import PrivacyUnit
 from lrm.queries.maps.kron import kronecker
 from lrm.queries.maps.linear import TINY, Floats, Integers
 from lrm.queries.maps.products.batch import ProductBatch
 
 Subset = tuple[int, ...]
 
-#: What a level of a tree has of the errors, at least: each must be measured.
-LEAST_SPREAD = 1e-8
 
-#: Size of the rows that no query asks for; a hundredth costs 1e-4 of the error.
-UNASKED = 0.01
-#: Eigenvalues of a Gram below this share of the largest one are rounding.
-LEAST_VALUE = 1e-10
+@dataclass(frozen=True, eq=False)
+class Gram:
+    """What is optimised for one attribute: ``G = SᵀS`` with columns of S (r x n) of L2 norm 1."""
+
+    columns: Floats
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """G."""
+        return np.asarray(self.columns.T @ self.columns)
+
+    @cached_property
+    def inverse(self) -> Floats:
+        """``H = G⁻¹``; a ``LinAlgError`` where it has no right digit."""
+        low = np.tril(lapack.dpotri(gram_factor(self.matrix), lower=1)[0])
+        return np.asarray(low + np.tril(low, -1).T, dtype=np.float64)
+
+    def basis(self) -> ResidualBasis:
+        """The residual basis that is measured."""
+        return ResidualBasis.of_gram(self.matrix, self.inverse)
 
 
-class _Statistics:
-    """r, s and κ of one attribute's Grams, and the gradient by S."""
+class GramStatistics(GramForms):
+    """The Grams of one attribute under G, and the gradient by the columns of S."""
 
-    def __init__(self, basis: GramBasis, grams: Sequence[PairGram]) -> None:
-        self.basis, self.grams = basis, grams
-        h, kappa = basis.h, basis.kappa
-        if basis.levels is not None:  # of a tree, which is not optimised any further
-            spread, self.total = basis.residual().numbers(grams)
-            self.residual = spread / basis.norm**2
-            return
-        if basis.columns is None:
-            self.phi = np.array([float(g.squares.sum()) for g in grams])
-            ones = np.ones((basis.size, 1))
-            self._images = [g.times(ones)[:, 0] for g in grams]
-        else:
-            self.phi = np.array([float(np.vdot(basis.inverse, g.dense())) for g in grams])
-            self._images = [g.dense() @ h for g in grams]
-        self.psi = np.array([float(h @ image) for image in self._images])
-        self.tells = np.array([g.tells for g in grams], dtype=bool)
-        self.total = self.psi / kappa**2
-        self.residual = np.where(self.tells, (self.phi - self.psi / kappa) / kappa, 0.0)
+    def __init__(self, optimised: Gram, grams: Sequence[PairGram]) -> None:
+        self.optimised = optimised
+        h = optimised.inverse.sum(axis=1)
+        phi = [float(np.vdot(optimised.inverse, gram.dense())) for gram in grams]
+        self._images = [gram.dense() @ h for gram in grams]
+        psi = [float(h @ image) for image in self._images]
+        super().__init__(grams, float(h.sum()), np.array(phi), np.array(psi))
 
     def pull_back(self, by_residual: Floats, by_total: Floats, by_kappa: float) -> Floats:
         """The gradient by S (columns of norm 1 not yet enforced)."""
-        kappa = self.basis.kappa
-        by_residual = np.where(self.tells, by_residual, 0.0)
-        alpha, beta = by_residual / kappa, (by_total - by_residual) / kappa**2
-        gamma = by_kappa + float(
-            by_residual @ (2 * self.psi / kappa - self.phi) / kappa**2
-            - 2 * by_total @ self.psi / kappa**3
-        )
-        Y = np.full((self.basis.size, self.basis.size), gamma)
+        alpha, beta, gamma = self.slopes(by_residual, by_total, by_kappa)
+        Y = np.full(self.optimised.matrix.shape, gamma)
         for gram, image, a, b in zip(self.grams, self._images, alpha, beta, strict=True):
             Y += a * gram.dense() + b * (image[:, None] + image[None, :])
-        H = self.basis.inverse
-        assert self.basis.columns is not None  # noqa: S101 - the identity is not optimised
-        return np.asarray(-2.0 * self.basis.columns @ (H @ Y @ H))
-
-
-def _evaluate(
-    quadratic: Quadratic, bases: Sequence[GramBasis], known: Mapping[int, _Statistics] | None = None
-) -> tuple[dict[int, _Statistics], Floats, Floats, Floats, Floats]:
-    statistics, residual, total = {}, np.zeros(len(quadratic.grams)), np.zeros(len(quadratic.grams))
-    for i, basis in enumerate(bases):
-        if numbers := quadratic.of_attribute(i):
-            if known and known[i].basis is basis:
-                statistics[i] = known[i]
-            else:
-                statistics[i] = _Statistics(basis, [quadratic.grams[g] for g in numbers])
-            residual[numbers], total[numbers] = statistics[i].residual, statistics[i].total
-    v = quadratic.demands(residual, total)
-    return statistics, residual, total, v, _spread(quadratic, bases)
-
-
-def _spread(quadratic: Quadratic, bases: Sequence[GramBasis]) -> Floats:
-    """``Π_{i∈A}(κ_i − 1)`` of each subset A."""
-    inside = members_of(quadratic.index.masks, quadratic.d)
-    logs = np.log(np.maximum([basis.kappa - 1.0 for basis in bases], TINY))
-    return np.asarray(np.exp(sums_over(inside, logs)))
+        H = self.optimised.inverse
+        return np.asarray(-2.0 * self.optimised.columns @ (H @ Y @ H))
 
 
 def residual_demands(
-    quadratic: Quadratic, strategy: GaussianStrategy, batch: ProductBatch | None = None
+    quadratic: Quadratic, residuals: Marginals, batch: ProductBatch | None = None
 ) -> Floats:
     """``v_A`` of each subset; of one with rows of its own, the v that leads to its error."""
-    *_, v, spread = _evaluate(quadratic, strategy.bases)
-    if strategy.own and batch is not None:
-        parts = PartGrams(batch, strategy.centres)
+    shares = ResidualShares(quadratic, residuals.bases)
+    demands = shares.demands
+    if residuals.own and batch is not None:
+        parts = PartGrams(batch, residuals.centres)
         subsets = {subset: k for k, subset in enumerate(_subsets(quadratic))}
-        for subset in strategy.own.keys() & subsets.keys():
+        for subset in residuals.own.keys() & subsets.keys():
             k = subsets[subset]
-            v[k] = parts.error(subset, strategy.own[subset].estimator) / spread[k]
-    return v
+            demands[k] = parts.error(subset, residuals.own[subset].estimator) / shares.spreads[k]
+    return demands
 
 
 def _subsets(quadratic: Quadratic) -> list[tuple[int, ...]]:
     return tuples_of(members_of(quadratic.index.masks, quadratic.d))
 
 
-def residual_shares(
-    quadratic: Quadratic, bases: Sequence[GramBasis], v: Floats
-) -> tuple[Floats, Floats]:
-    """The best share of each subset in the squared L2 norm, and what 1 of v costs there."""
-    spread = _spread(quadratic, bases)
-    share = np.sqrt(v * spread)
-    share /= share.sum()
-    return share, np.divide(spread, share, out=np.zeros(len(v)), where=share > 0)
-
-
-def residual_error(quadratic: Quadratic, bases: Sequence[GramBasis] | None = None) -> float:
-    """``(Σ_A sqrt(v_A·Π_{i∈A}(κ_i − 1)))²``; identities by default."""
-    if bases is None:
-        bases = [GramBasis(n) for n in quadratic.sizes]
-    *_, v, spread = _evaluate(quadratic, bases)
-    return float(np.sqrt(v * spread).sum() ** 2)
+def residual_error(quadratic: Quadratic, bases: Sequence[ProductBasis] | None = None) -> float:
+    """``(Σ_A sqrt(v_A·Π_{i∈A} κ_i))²``; identities by default."""
+    identities = [ResidualBasis(n) for n in quadratic.sizes]
+    return ResidualShares(quadratic, identities if bases is None else bases).error()
 
 
 def optimise_gaussian_products(
@@ -158,13 +132,15 @@ def optimise_gaussian_products(
     *,
     clock: Clock = UNLIMITED,
     max_rounds: int = 300,
-) -> GaussianStrategy:
-    """Find the residual strategy of least error under Gaussian noise.
+    unit: PrivacyUnit | None = None,
+) -> Group:
+    """Find the residuals of least error under Gaussian noise, as one group of all terms.
 
     The weights are closed; the Grams of attributes with other factors than totals and
     identities are optimised by L-BFGS over columns of norm 1, from each attribute's own optimum,
     or from identities where these are better than what it leads to. Where queries add up products,
-    subsets may then have Grams of their own.
+    subsets may then have Grams of their own. Where the rows of a ``unit`` are limited by group, the
+    weights are the best for that.
 
     Examples
     --------
@@ -173,14 +149,14 @@ def optimise_gaussian_products(
     >>> bool(found.error == found.bound)
     True
     """
-    axes, reduced = merged_axes(batch)
+    axes, reduced = best_axes(batch, _residual_root)
     quadratic = Quadratic(reduced)
     needy = [
         i
         for i, n in enumerate(quadratic.sizes)
         if n <= DENSE_VALUES and quadratic.needs_basis(i) and quadratic.affords_basis(i, n)
     ]
-    bases = _with_trees(quadratic, [GramBasis(n) for n in quadratic.sizes])
+    bases = _with_trees(quadratic, [ResidualBasis(n) for n in quadratic.sizes])
     optimal = not any(quadratic.needs_basis(i) for i in range(quadratic.d))
     if needy:
         own_columns = [_own_columns(quadratic, i) for i in needy]
@@ -189,13 +165,10 @@ def optimise_gaussian_products(
             plain = [np.eye(quadratic.sizes[i]) for i in needy]
             optimised = _optimise_bases(quadratic, bases, needy, plain, clock, max_rounds)
         bases = optimised
-    empty = np.zeros(0)
-    start = GaussianStrategy(
-        axes, tuple(bases), quadratic.index.masks[:0], empty, 0.0, float(optimal)
-    )
+    start = Marginals(quadratic.index.masks[:0], np.zeros(0), tuple(bases))
     v = residual_demands(quadratic, start)
     if not reduced.simple and not optimal:
-        roots = np.sqrt(v * _spread(quadratic, bases))
+        roots = ResidualShares(quadratic, bases, v).roots
         nulls = {i: u for i in needy if (u := whole_null(bases[i].h)) is not None}
         start = replace(start, nulls=nulls)
         own_rows = find_own_rows(
@@ -204,30 +177,26 @@ def optimise_gaussian_products(
         mixed = {i for subset in own_rows for i in subset}
         start = replace(start, own=own_rows, nulls={i: nulls[i] for i in mixed & nulls.keys()})
         v = residual_demands(quadratic, start, reduced)
-    return residual_strategy(quadratic, start, v)
+    limits = None if unit is None else RowLimits.on(axes, unit)
+    start, optimal = replace(start, limits=limits), optimal and limits is None
+    group = Group(np.arange(batch.terms), axes, start, 0.0, bound=float(optimal))
+    return reweighed_residuals(quadratic, group, v)
 
 
-def residual_strategy(
-    quadratic: Quadratic, strategy: GaussianStrategy, v: Floats
-) -> GaussianStrategy:
-    """The strategy with the same bases whose weights are best for the demands ``v``."""
-    share, variances = residual_shares(quadratic, strategy.bases, v)
-    nonzero = v > 0
-    subsets = quadratic.index.masks[nonzero]
-    kappas = np.array([basis.kappa for basis in strategy.bases])
-    inside = members_of(subsets, len(kappas))
-    norms = np.exp(sums_over(inside, np.log(np.maximum(1.0 - 1.0 / kappas, TINY))))
-    error = float(v @ variances)
-    return replace(
-        strategy,
-        subsets=subsets,
-        weights=np.sqrt(share[nonzero] / norms),
-        error=error,
-        bound=error if strategy.bound else 0.0,
+def reweighed_residuals(quadratic: Quadratic, group: Group, v: Floats) -> Group:
+    """The group with the same bases whose weights are best for the demands ``v``."""
+    residuals = ResidualShares(quadratic, group.marginals.bases, v, group.marginals.limits)
+    asked, error = v > 0, residuals.error()
+    marginals = replace(
+        group.marginals,
+        sets=quadratic.index.masks[asked],
+        weights=np.sqrt(residuals.shares[asked]),
+        folds=np.zeros(int(asked.sum()), dtype=np.int64),
     )
+    return replace(group, marginals=marginals, error=error, bound=error if group.bound else 0.0)
 
 
-def _with_trees(quadratic: Quadratic, bases: list[GramBasis]) -> list[GramBasis]:
+def _with_trees(quadratic: Quadratic, bases: list[ProductBasis]) -> list[ProductBasis]:
     """Differences along a tree in place of identities of many values, where that has less error."""
     for i, n in enumerate(quadratic.sizes):
         grams = [quadratic.grams[g] for g in quadratic.of_attribute(i)]
@@ -238,8 +207,9 @@ def _with_trees(quadratic: Quadratic, bases: list[GramBasis]) -> list[GramBasis]
             for gram in grams
             if gram.tells and gram.left is gram.right
         )
-        weights = np.maximum(spreads, LEAST_SPREAD * np.max(spreads)) ** 0.25
-        tree = GramBasis(n, levels=np.asarray(weights / np.linalg.norm(weights)))
+        # What a level of a tree has of the errors, at least: each must be measured.
+        weights = np.maximum(spreads, 1e-8 * np.max(spreads)) ** 0.25
+        tree = TreeBasis(n, np.asarray(weights / np.linalg.norm(weights)))
         candidate = [*bases[:i], tree, *bases[i + 1 :]]
         if residual_error(quadratic, candidate) < residual_error(quadratic, bases):
             bases = candidate
@@ -251,57 +221,66 @@ def optimise_gaussian_groups(
     *,
     clock: Clock = UNLIMITED,
     statements: Sequence[frozenset[int]] = (),
-) -> GaussianGroups:
-    """Find residual strategies for all terms together, or for groups of terms that share little.
+    unit: PrivacyUnit | None = None,
+) -> ProductStrategy:
+    """Find residuals for all terms together, or for groups of terms that share little.
 
     ``statements`` are the terms of each, which may be kept together. Tables and totals alone gain
     nothing from groups: one is the optimum.
     """
     joint = joint_terms(batch)
     rest, others = without_joint(batch, joint, statements)
-    if joint and (groups := _groups(batch, clock, statements)):
+    if joint and (groups := _groups(batch, clock, statements, unit)):
         # All terms together would distinguish all combinations of long attributes.
         if not len(rest):
             return groups
         parts = [rest, *(np.array(sorted(terms)) for terms in joint)]
-        solved = [
-            optimise_gaussian_groups(batch.take(part), clock=clock, statements=own)
+        apart = [
+            replace(group, terms=part[group.terms])
             for part, own in zip(parts, [others, *([()] * len(joint))], strict=True)
+            for group in optimise_gaussian_groups(
+                batch.take(part), clock=clock, statements=own, unit=unit
+            ).groups
         ]
-        terms = (part[own] for part, some in zip(parts, solved, strict=True) for own in some.terms)
-        apart = GaussianGroups(tuple(terms), tuple(one for some in solved for one in some.groups))
-        return min(groups, apart, key=lambda candidate: candidate.error)
-    single_group = optimise_gaussian_products(batch, clock=clock)
-    together = GaussianGroups((np.arange(batch.terms),), (single_group,), single_group.bound)
-    if joint or clock.must_end() or single_group.bound:
+        separate = ProductStrategy.combine(apart)
+        return min(groups, separate, key=lambda candidate: candidate.error)
+    together = ProductStrategy.combine([optimise_gaussian_products(batch, clock=clock, unit=unit)])
+    if joint or clock.must_end() or together.bound:
         return together
-    groups = _groups(batch, clock, statements)
+    groups = _groups(batch, clock, statements, unit)
     return together if groups is None or together.error <= groups.error else groups
 
 
 def _groups(
-    batch: ProductBatch, clock: Clock, statements: Sequence[frozenset[int]]
-) -> GaussianGroups | None:
-    """Residual strategies for groups of terms; None where one group is as good, or time is up."""
-    solved: dict[frozenset[frozenset[int]], GaussianGroups] = {}
+    batch: ProductBatch,
+    clock: Clock,
+    statements: Sequence[frozenset[int]],
+    unit: PrivacyUnit | None,
+) -> ProductStrategy | None:
+    """Residuals for groups of terms; None where one group is as good, or time is up."""
+    solved: dict[frozenset[frozenset[int]], ProductStrategy] = {}
     with contextlib.suppress(StopSolver):
         for corners in (True, False):
             grouping = group_terms(batch, clock, _residual_root, statements, corners=corners)
             if grouping is not None and frozenset(grouping.groups) not in solved:
-                groups = solve_gaussian_groups(batch, grouping.groups, clock=clock)
+                groups = solve_gaussian_groups(batch, grouping.groups, clock=clock, unit=unit)
                 solved[frozenset(grouping.groups)] = groups
     return min(solved.values(), key=lambda groups: groups.error, default=None)
 
 
 def solve_gaussian_groups(
-    batch: ProductBatch, groups: Sequence[frozenset[int]], *, clock: Clock = UNLIMITED
-) -> GaussianGroups:
-    """Residual strategies for given groups of terms."""
-    terms = tuple(np.array(sorted(group)) for group in groups)
-    parts = tuple(
-        optimise_gaussian_products(batch.take(part_terms), clock=clock) for part_terms in terms
-    )
-    return GaussianGroups(terms, parts)
+    batch: ProductBatch,
+    groups: Sequence[frozenset[int]],
+    *,
+    clock: Clock = UNLIMITED,
+    unit: PrivacyUnit | None = None,
+) -> ProductStrategy:
+    """Residuals for given groups of terms."""
+    solved = []
+    for terms in map(np.array, map(sorted, groups)):
+        group = optimise_gaussian_products(batch.take(terms), clock=clock, unit=unit)
+        solved.append(replace(group, terms=terms))
+    return ProductStrategy.combine(solved)
 
 
 def _residual_root(batch: ProductBatch) -> float:
@@ -310,29 +289,39 @@ def _residual_root(batch: ProductBatch) -> float:
 
 def _optimise_bases(  # noqa: PLR0913, PLR0917 - one family of arguments
     quadratic: Quadratic,
-    bases: list[GramBasis],
+    bases: list[ProductBasis],
     needy: Sequence[int],
     starts: Sequence[Floats],
     clock: Clock,
     max_rounds: int,
-) -> list[GramBasis]:
+) -> list[ProductBasis]:
     shapes = [start.shape for start in starts]
     ends = np.cumsum([a * b for a, b in shapes])[:-1]
-    inside = members_of(quadratic.index.masks, quadratic.d).astype(np.float64)
-    best: list[tuple[float, list[GramBasis]]] = []
-    known = _evaluate(quadratic, bases)[0]  # of the attributes that keep their bases
+    inside = members_of(quadratic.index.masks, quadratic.d)
+    best: list[tuple[float, list[Gram]]] = []
+    # Attributes that keep their bases keep their numbers, too.
+    others = {i: basis for i, basis in enumerate(bases) if i not in needy}
+    numbers_of = {i: basis.numbers(quadratic.grams_of(i)) for i, basis in others.items()}
+    spread_of = np.array([basis.kappa for basis in bases])
 
     def evaluate(x: Floats) -> tuple[float, Floats]:
         columns = [p.reshape(s) for p, s in zip(np.split(x, ends), shapes, strict=True)]
         norms = [np.sqrt((c * c).sum(axis=0)) for c in columns]
-        current = list(bases)
-        for i, c, norm in zip(needy, columns, norms, strict=True):
-            current[i] = GramBasis(quadratic.sizes[i], c / norm)
+        current = [Gram(c / norm) for c, norm in zip(columns, norms, strict=True)]
         try:
-            statistics, residual, total, v, spread = _evaluate(quadratic, current, known)
+            statistics = {
+                i: GramStatistics(gram, quadratic.grams_of(i))
+                for i, gram in zip(needy, current, strict=True)
+            }
         except np.linalg.LinAlgError:  # a Gram that is not positive definite is no candidate
             clock.tick(Step("products", 0))
             return np.inf, np.zeros_like(x)
+        for i, each in statistics.items():
+            numbers_of[i] = each.residual, each.total
+            spread_of[i] = max(each.kappa - 1.0, TINY)
+        residual, total = quadratic.gathered([numbers_of[i] for i in range(quadratic.d)])
+        v = quadratic.demands(residual, total)
+        spread = np.exp(sums_over(inside, np.log(spread_of)))
         roots = np.sqrt(v * spread)
         root_sum = roots.sum()
         value = 2 * float(np.log(root_sum))
@@ -342,13 +331,13 @@ def _optimise_bases(  # noqa: PLR0913, PLR0917 - one family of arguments
         slope = np.sqrt(spread / np.maximum(v, TINY)) / root_sum
         slope[v <= 0] = 0.0
         by_r, by_s = quadratic.pull_back(residual, total, slope)
-        by_log_spread = inside.T @ (roots / root_sum)
+        by_log_spread = (roots / root_sum) @ inside
         gradients = []
         for i, norm in zip(needy, norms, strict=True):
             statistic, numbers = statistics[i], quadratic.of_attribute(i)
-            by_kappa = float(by_log_spread[i]) / (statistic.basis.kappa - 1.0)
+            by_kappa = float(by_log_spread[i]) / (statistic.kappa - 1.0)
             raw = statistic.pull_back(by_r[numbers], by_s[numbers], by_kappa)
-            S = np.asarray(statistic.basis.columns)
+            S = statistic.optimised.columns
             gradients.append(((raw - S * np.einsum("ij,ij->j", S, raw)) / norm).ravel())
         return value, np.concatenate(gradients)
 
@@ -360,7 +349,10 @@ def _optimise_bases(  # noqa: PLR0913, PLR0917 - one family of arguments
             method="L-BFGS-B",
             options={"maxiter": max_rounds, "ftol": 1e-7, "gtol": 1e-9, "maxcor": 15},
         )
-    return best[0][1] if best else bases
+    if not best:
+        return bases
+    found = dict(zip(needy, best[0][1], strict=True))
+    return [found[i].basis() if i in found else basis for i, basis in enumerate(bases)]
 
 
 def _own_columns(quadratic: Quadratic, attribute: int) -> Floats:
@@ -413,7 +405,8 @@ def _optimum(gram: Floats, nulls: tuple[Floats, ...], clock: Clock) -> OwnRows |
     """
     projector = centring(nulls)
     values, vectors = np.linalg.eigh(projector.T @ gram @ projector)
-    positive = values > LEAST_VALUE * values[-1]
+    # Eigenvalues of a Gram below this share of the largest one are rounding.
+    positive = values > 1e-10 * values[-1]
     if not values[-1] > 0:
         return None
     part = np.sqrt(values[positive])[:, None] * vectors[:, positive].T
@@ -422,7 +415,8 @@ def _optimum(gram: Floats, nulls: tuple[Floats, ...], clock: Clock) -> OwnRows |
     space = kronecker(_orthogonal(u) for u in nulls)
     inside = np.linalg.qr(space @ optimum.L.T)[0]
     complement = np.linalg.svd(inside, full_matrices=True)[0][:, inside.shape[1] :].T @ space
-    rows = np.vstack([optimum.L, UNASKED * complement])
+    # Size of the rows that no query asks for; a hundredth costs 1e-4 of the error.
+    rows = np.vstack([optimum.L, 0.01 * complement])
     return OwnRows(rows / np.linalg.norm(rows, axis=0).max(), nulls)
 
 

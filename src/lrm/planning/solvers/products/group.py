@@ -13,14 +13,15 @@ import numpy as np
 
 from lrm.clock import Clock
 from lrm.errors import StopSolver
-from lrm.planning.design.products.basis import Basis, identity_basis
-from lrm.planning.design.products.marginals import Marginals, Point
+from lrm.planning.design.products.basis import MarginalBasis, ProductBasis
+from lrm.planning.design.products.information import FixedBases
 from lrm.planning.design.products.quadratic import Quadratic
+from lrm.planning.design.products.strategy import Marginals
 from lrm.planning.design.products.subsets import masks_of, members_of
 from lrm.planning.solvers import settings
 from lrm.planning.solvers.products.joint import descend_jointly, own_basis
 from lrm.planning.solvers.products.search import MOVE_GAIN, SetSearch
-from lrm.planning.solvers.products.weights import Family
+from lrm.planning.solvers.products.weights import WeightedSets
 from lrm.planning.solvers.settings import Effort
 
 
@@ -47,7 +48,9 @@ EFFORTS: dict[Effort, GroupEffort] = {
 }
 
 
-def marginals_of(quadratic: Quadratic, family: Family, bases: Sequence[Basis]) -> Marginals:
+def marginals_of(
+    quadratic: Quadratic, family: WeightedSets, bases: Sequence[ProductBasis]
+) -> Marginals:
     """Weighted sets of a quadratic, perhaps a folded one, as a strategy."""
     if not quadratic.folded:
         return Marginals(family.sets, family.weights, tuple(bases))
@@ -71,8 +74,8 @@ class GroupSearch:
         self.needy = [
             i for i in range(quadratic.d) if quadratic.needs_basis(i) and quadratic.affords_basis(i)
         ]
-        self.plain = tuple(identity_basis(n) for n in quadratic.sizes)
-        search = SetSearch(Point.at(quadratic), rng)
+        self.plain = tuple(MarginalBasis.identity(n) for n in quadratic.sizes)
+        search = SetSearch(FixedBases.at(quadratic), rng)
         self.large = search.large
         # One set with identities is noise on data: there is always something to return. Where
         # that is hopeless, or the sets are too many to be moved, it is a greedy cover.
@@ -95,7 +98,7 @@ class GroupSearch:
         both = np.repeat(np.eye(2, dtype=bool), len(members), axis=0)
         sets = masks_of(np.hstack([np.tile(members, (2, 1)), both]))
         fixed = [
-            identity_basis(n) if n <= 2 else basis
+            MarginalBasis.identity(n) if n <= 2 else basis
             for n, basis in zip(self.quadratic.sizes, (*other.bases, *self.plain[-2:]), strict=True)
         ]
         with contextlib.suppress(StopSolver), self._searching(fixed) as search:
@@ -118,7 +121,7 @@ class GroupSearch:
                 self._alternate()
                 self._refine()
 
-    def offer(self, family: Family, bases: Sequence[Basis]) -> bool:
+    def offer(self, family: WeightedSets, bases: Sequence[MarginalBasis]) -> bool:
         """Keep a strategy if it is the best so far."""
         if family.value >= self.family.value - 1e-12:
             return False
@@ -126,16 +129,18 @@ class GroupSearch:
         return True
 
     @contextlib.contextmanager
-    def _searching(self, bases: Sequence[Basis]) -> Iterator[SetSearch]:
+    def _searching(self, bases: Sequence[MarginalBasis]) -> Iterator[SetSearch]:
         """A search at fixed bases, whose best is offered however it ends."""
-        search = SetSearch(Point.at(self.quadratic, bases), self.rng, self.clock)
+        search = SetSearch(FixedBases.at(self.quadratic, bases), self.rng, self.clock)
         try:
             yield search
         finally:
             if search.best is not None:
                 self.offer(search.best, bases)
 
-    def _sets_at(self, bases: Sequence[Basis], *, climbs: int, randoms: int) -> Family:
+    def _sets_at(
+        self, bases: Sequence[MarginalBasis], *, climbs: int, randoms: int
+    ) -> WeightedSets:
         """The best family at fixed bases, from all kinds of starts."""
         with self._searching(bases) as search:
             candidates = [search.descend(s, np.ones(len(s))) for s in search.starts()]
@@ -164,8 +169,8 @@ class GroupSearch:
 
     def _from_own_bases(self) -> None:
         """Bases from each attribute's own problem; equal attributes share one."""
-        point = Point.at(self.quadratic)
-        shared: dict[tuple[object, ...], Basis] = {}
+        point = FixedBases.at(self.quadratic)
+        shared: dict[tuple[object, ...], MarginalBasis] = {}
         bases = list(self.plain)
         for i in self.needy:
             n = self.quadratic.sizes[i]
@@ -189,8 +194,8 @@ class GroupSearch:
             bases = list(self.plain)
             for i in self.needy:
                 n = self.quadratic.sizes[i]
-                bases[i] = Basis(self.rng.random((max(1, min(rows, n // 2)), n)))
-            search = SetSearch(Point.at(self.quadratic, bases), self.rng, self.clock)
+                bases[i] = MarginalBasis.beside(self.rng.random((max(1, min(rows, n // 2)), n)))
+            search = SetSearch(FixedBases.at(self.quadratic, bases), self.rng, self.clock)
             if search.huge:
                 return
             family, _ = self._joint(search.descend(search.whole, np.ones(1)), bases)
@@ -204,8 +209,8 @@ class GroupSearch:
         return max(self.effort.rounds, 200) if few else self.effort.rounds
 
     def _joint(
-        self, family: Family, bases: Sequence[Basis], rounds: int | None = None
-    ) -> tuple[Family, tuple[Basis, ...]]:
+        self, family: WeightedSets, bases: Sequence[MarginalBasis], rounds: int | None = None
+    ) -> tuple[WeightedSets, tuple[MarginalBasis, ...]]:
         if all(basis.plain for basis in bases):
             return family, tuple(bases)
         optimum = descend_jointly(
@@ -236,14 +241,15 @@ class GroupSearch:
         )
         kicks = min(most, each * len(self.family.sets))
         while misses < kicks or (self.needy and exchanges < self.effort.exchanges):
-            before = self.value
+            before, work = self.value, self.clock.work
             if misses < kicks:
                 self._kick(10)
             if self.needy and exchanges < self.effort.exchanges:
                 middle = self.value
                 self._exchange()
                 exchanges = 0 if self.value < middle - MOVE_GAIN else exchanges + 1
-            misses = 0 if self.value < before - MOVE_GAIN else misses + 10
+            missed = max(10, round(settings.MISSES_PER_SECOND * (self.clock.work - work)))
+            misses = 0 if self.value < before - MOVE_GAIN else misses + missed
         with self._searching(self.bases) as search:
             search.descend(self.family.sets, self.family.weights, rough=False)
         self._joint(self.family, self.bases, 300)
@@ -269,5 +275,5 @@ class GroupSearch:
             new = self.rng.random((int(self.rng.integers(1, 4)), n))
             rows = np.vstack([rows, new * self.rng.uniform(0.1, 0.6)])
         bases = list(self.bases)
-        bases[i] = Basis(rows)
+        bases[i] = MarginalBasis.beside(rows)
         self._joint(self.family, bases)

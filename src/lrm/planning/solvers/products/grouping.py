@@ -17,9 +17,16 @@ from numpy.typing import NDArray
 
 from lrm.clock import Clock, Step
 from lrm.errors import StopSolver
-from lrm.planning.design.products.marginals import Point
+from lrm.planning.design.products.axes import (
+    Axis,
+    Classes,
+    KnownAxes,
+    axis_choices,
+    merged_axes,
+    mixed_attributes,
+)
+from lrm.planning.design.products.information import FixedBases
 from lrm.planning.design.products.quadratic import Quadratic
-from lrm.planning.design.products.strategy import KnownAxes, merged_axes, mixed_attributes
 from lrm.planning.solvers import settings
 from lrm.planning.solvers.products.search import SetSearch
 from lrm.planning.solvers.products.weights import look_work
@@ -33,14 +40,25 @@ RootOf = Callable[[ProductBatch], float]
 def marginals_root(batch: ProductBatch) -> float:
     """The cube root of the error of a few families of marginals, the best of them."""
     rng = np.random.default_rng(0)
-    search = SetSearch(Point.at(Quadratic(batch)), rng)
+    search = SetSearch(FixedBases.at(Quadratic(batch)), rng)
     starts = [] if search.huge else [search.whole]
-    if 1 < len(search.maximal) <= settings.MOST_MAXIMAL:
+    # More maximal sets of a group are not weighed.
+    if 1 < len(search.maximal) <= 200:
         starts.append(search.maximal)
     for start in starts or search.starts()[:1]:
         search.descend(start, np.ones(len(start)))
     assert search.best is not None  # noqa: S101 - starts are never empty
     return float(np.cbrt(search.best.error))
+
+
+def best_axes(
+    batch: ProductBatch, root_of: RootOf = marginals_root
+) -> tuple[tuple[Axis, ...], ProductBatch]:
+    """Axes on which rough looks have less error, and the terms of a batch over these."""
+    choices = list(axis_choices(batch))
+    if len(choices) == 1:
+        return choices[0]
+    return min(choices, key=lambda choice: root_of(choice[1]))
 
 
 class Grouping:
@@ -60,7 +78,8 @@ class Grouping:
         self._batch, self._clock, self._root_of = batch, clock, root_of
         self._known: dict[frozenset[int], float] = {}
         self._uses = _uses(batch)
-        self._axes = KnownAxes(corners)
+        kinds: tuple[Classes, ...] = ("fewer",) if batch.simple else ("fewer", "few")
+        self._axes = tuple(KnownAxes(corners, classes) for classes in kinds)
         self.groups: list[frozenset[int]] = []
         self._items: list[frozenset[int]] = []
 
@@ -71,8 +90,8 @@ class Grouping:
         if terms not in self._known:
             self._clock.spend(look_work(len(terms), len(self._batch.sizes)))
             self._clock.tick(Step("products", 0))
-            _, reduced = merged_axes(self._batch.take(sorted(terms)), self._axes)
-            self._known[terms] = self._root_of(reduced)
+            choices = axis_choices(self._batch.take(sorted(terms)), self._axes)
+            self._known[terms] = min(self._root_of(reduced) for _, reduced in choices)
         return self._known[terms]
 
     def without_groups(self) -> Grouping:
@@ -169,7 +188,9 @@ def group_terms(
         if best is None or grouping.whole_root < best.whole_root:
             best = grouping
     if best is not None and coarse:
-        best.move_all(settings.MOVES)
+        # Rounds in which attributes or statements are moved between groups: 16 % less error on the
+        # shop report, 2 to 3 % less on two others.
+        best.move_all(2)
     return best if best is not None and len(best.groups) > 1 else None
 
 

@@ -16,9 +16,10 @@ from scipy.optimize import Bounds, minimize
 
 from lrm.clock import UNLIMITED, Clock, Step, work_of
 from lrm.errors import StopSolver
-from lrm.planning.design.products.basis import Basis, identity_basis
-from lrm.planning.design.products.marginals import LEAST_LOG, Point, SetWeights
+from lrm.planning.design.products.basis import MarginalBasis
+from lrm.planning.design.products.information import LEAST_LOG, FixedBases, SetWeights
 from lrm.planning.design.products.quadratic import DENSE_VALUES, PairGram, Quadratic
+from lrm.planning.limits import BLOCK
 from lrm.planning.solvers import settings
 from lrm.planning.solvers.extra_rows import (
     ExtraRows,
@@ -27,18 +28,12 @@ from lrm.planning.solvers.extra_rows import (
     round_work,
 )
 from lrm.planning.solvers.gram_operators import ChainGram, GramOperator
-from lrm.planning.solvers.products.weights import Family, joint_work
+from lrm.planning.solvers.products.weights import WeightedSets, joint_work
 from lrm.planning.solvers.sparse_rows import optimise_sparse_rows, stages
 from lrm.queries.maps.linear import Floats, Integers, LinearMap
 
 #: Largest entry of a row, relative to the identity: longer ones leave the error few digits.
 LONGEST = 1e3
-#: Factors of a few rows whose Grams are added up together.
-AT_ONCE = 512
-#: Entries of the rows of a long basis in all.
-LONG_ENTRIES = 1 << 22
-#: Entries of all bases up to which they are moved together with the weights.
-MOST_VARIABLES = 1 << 19
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +98,8 @@ class MixedGram(GramOperator):
             few = gram.left is gram.right and gram.left.kind == "dense"
             if few and len(gram.left) < self.cells:
                 rows.append(np.sqrt(share) * gram.left.dense())
-                if len(rows) >= AT_ONCE:
+                # Factors of a few rows whose Grams are added up together.
+                if len(rows) >= 512:
                     stacked = np.vstack(rows)
                     dense += stacked.T @ stacked
                     rows = []
@@ -127,8 +123,8 @@ def _chain(factor: LinearMap, share: float) -> ChainGram | None:
 
 
 def own_basis(
-    point: Point, attribute: int, rng: np.random.Generator, rows: Sequence[int], clock: Clock
-) -> Basis:
+    point: FixedBases, attribute: int, rng: np.random.Generator, rows: Sequence[int], clock: Clock
+) -> MarginalBasis:
     """Optimise one attribute's basis for the mix of its Grams that counts in the error.
 
     Returns the best of one descent from random rows for each number in ``rows``. The weights
@@ -152,7 +148,7 @@ def own_basis(
         return _long_basis(gram, rng, clock, brief=len(rows) == 1)
     counts = [max(1, min(count, n // 2)) for count in rows]
     tried = rows_of(gram, counts, rng, clock, tolerance=1e-5, max_rounds=400)
-    return Basis(min(tried, key=lambda candidate: candidate.error).rows)
+    return MarginalBasis.beside(min(tried, key=lambda candidate: candidate.error).rows)
 
 
 def rows_of(  # noqa: PLR0913 - each is a choice of the caller
@@ -179,15 +175,18 @@ def rows_of(  # noqa: PLR0913 - each is a choice of the caller
         clock.tick(Step("products", 0))
 
 
-def _long_basis(gram: MixedGram, rng: np.random.Generator, clock: Clock, *, brief: bool) -> Basis:
+def _long_basis(
+    gram: MixedGram, rng: np.random.Generator, clock: Clock, *, brief: bool
+) -> MarginalBasis:
     """The basis of an attribute of thousands of values, through Grams that are not written out."""
     n = gram.cells
     rows = max(
         1,
         min(
             settings.LONG_ROWS * math.isqrt(n),
-            LONG_ENTRIES // n,
-            settings.BRIEF_ROWS if brief else n,
+            BLOCK // n,
+            # Rows of a long basis at quick effort, which has a second or two for it.
+            64 if brief else n,
         ),
     )
     levels = stages(n, rows)
@@ -196,28 +195,30 @@ def _long_basis(gram: MixedGram, rng: np.random.Generator, clock: Clock, *, brie
         rows,
         levels[:1] if brief else levels,
         rng=rng,
-        clock=clock.part(settings.JOINT_LONG_SECONDS),
+        # Seconds of counted work for the rows of a long basis: a plan takes at most 10 s.
+        clock=clock.part(3.0),
         name="products",
     )
     clock.check()
-    return Basis(np.minimum(sparse_rows.rows.toarray(), LONGEST))
+    return MarginalBasis.beside(np.minimum(sparse_rows.rows.toarray(), LONGEST))
 
 
 def descend_jointly(
     quadratic: Quadratic,
-    family: Family,
-    bases: Sequence[Basis],
+    family: WeightedSets,
+    bases: Sequence[MarginalBasis],
     *,
     clock: Clock = UNLIMITED,
     max_rounds: int = 200,
-) -> tuple[Family, tuple[Basis, ...]]:
+) -> tuple[WeightedSets, tuple[MarginalBasis, ...]]:
     """Descend on the weights and on the extra rows of all bases at once, by L-BFGS-B.
 
     When the clock ends, the best point so far is returned. Bases of thousands of values with
     hundreds of rows stay as they are: the descent would hold 40 copies of them.
     """
     m = len(family.sets)
-    if sum(basis.extra_rows.size for basis in bases) > MOST_VARIABLES:
+    # Entries of all bases up to which they are moved together with the weights.
+    if sum(basis.extra_rows.size for basis in bases) > (1 << 19):
         return family, tuple(bases)
     free = [i for i, basis in enumerate(bases) if not basis.plain]
     shapes = [bases[i].extra_rows.shape for i in free]
@@ -225,16 +226,16 @@ def descend_jointly(
     best: list[tuple[float, Floats]] = []
     clock = clock.costing(joint_work(quadratic, m, bases))
 
-    def unpack(x: Floats) -> list[Basis]:
+    def unpack(x: Floats) -> list[MarginalBasis]:
         parts = np.split(x[m:], ends[1:-1] - m) if free else []
         current = list(bases)
         for i, part, shape in zip(free, parts, shapes, strict=True):
-            current[i] = Basis(np.maximum(part.reshape(shape), 0.0))
+            current[i] = MarginalBasis.beside(np.maximum(part.reshape(shape), 0.0))
         return current
 
     def evaluate(x: Floats) -> tuple[float, Floats]:
         logs = np.maximum(x[:m] - x[:m].max(), LEAST_LOG)
-        point = Point.at(quadratic, unpack(x))
+        point = FixedBases.at(quadratic, unpack(x))
         value, by_logs, by_rows = SetWeights(point, family.sets).basis_gradients(np.exp(logs))
         if not best or value < best[0][0]:
             best[:] = [(value, x.copy())]
@@ -260,17 +261,19 @@ def descend_jointly(
     value, x = best[0]
     theta = np.exp(np.maximum(x[:m] - x[:m].max(), LEAST_LOG))
     trimmed = _trim(unpack(x))
-    point = Point.at(quadratic, trimmed)
+    point = FixedBases.at(quadratic, trimmed)
     value = float(np.log(SetWeights(point, family.sets).error(theta / theta.sum())))
-    return Family(family.sets, theta / theta.sum(), value), tuple(trimmed)
+    return WeightedSets(family.sets, theta / theta.sum(), value), tuple(trimmed)
 
 
-def _trim(bases: Sequence[Basis]) -> list[Basis]:
+def _trim(bases: Sequence[MarginalBasis]) -> list[MarginalBasis]:
     """Drop rows that vanished."""
     trimmed = []
     for basis in bases:
         alive = basis.extra_rows.max(axis=1, initial=0.0) > 1e-3
-        trimmed.append(basis if alive.all() else Basis(basis.extra_rows[alive].copy()))
+        trimmed.append(
+            basis if alive.all() else MarginalBasis.beside(basis.extra_rows[alive].copy())
+        )
         if basis.plain:
-            trimmed[-1] = identity_basis(basis.size)
+            trimmed[-1] = MarginalBasis.identity(basis.size)
     return trimmed

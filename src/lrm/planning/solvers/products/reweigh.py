@@ -1,7 +1,7 @@
 """A product strategy for other weights of its terms: the same sets and bases, other set weights.
 
 What a batch asks of a subset of attributes, ``v_A``, is a sum over its terms (see
-`lrm.planning.design.products.marginals`). So it is computed once for each part of the batch, and
+`lrm.planning.design.products.information`). So it is computed once for each part of the batch, and
 the error of each part under any weights of the parts follows without the batch.
 """
 
@@ -13,26 +13,19 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sp
 
-from lrm.planning.design.products.basis import Basis, identity_basis
-from lrm.planning.design.products.marginals import Point, SetWeights
+from lrm.planning.design.products.information import FixedBases, ResidualShares, SetWeights
 from lrm.planning.design.products.quadratic import Quadratic
-from lrm.planning.design.products.residuals import GaussianGroups, GaussianStrategy
-from lrm.planning.design.products.strategy import Group, ProductStrategy, on_axes
-from lrm.planning.design.products.subsets import Masks, masks_of
+from lrm.planning.design.products.strategy import Group, ProductStrategy
 from lrm.planning.solvers.products.gaussian import (
     residual_demands,
-    residual_shares,
-    residual_strategy,
+    reweighed_residuals,
 )
 from lrm.planning.solvers.products.group import marginals_of
-from lrm.planning.solvers.products.weights import Family, descend_weights
+from lrm.planning.solvers.products.weights import WeightedSets, descend_weights
 from lrm.queries.maps.linear import Floats, Integers
 from lrm.queries.maps.products.batch import ProductBatch
 
 Demand = Callable[[Quadratic, ProductBatch], Floats]
-
-ROUNDS = 60
-"""Rounds of descent on the weights of sets, from those of the last weights of the parts."""
 
 
 class Reweighing:
@@ -47,21 +40,18 @@ class Reweighing:
         self,
         batch: ProductBatch,
         parts: Integers,
-        strategy: ProductStrategy | GaussianGroups,
+        strategy: ProductStrategy,
         weights: Floats,
     ) -> None:
         self._count = int(parts.max(initial=-1)) + 1
-        self._marginals: list[_Marginals] = []
-        self._residuals: list[_Residuals] = []
-        self._groups: list[_Marginals | _Residuals] = []
-        if isinstance(strategy, GaussianGroups):
-            for terms, residuals in zip(strategy.terms, strategy.groups, strict=True):
-                self._residuals.append(_Residuals(batch, parts, terms, residuals, weights))
-        else:
-            self._marginals = [_Marginals(batch, parts, group) for group in strategy.groups]
-        self._groups += [*self._marginals, *self._residuals]
+        self._groups: list[_Marginals | _Residuals] = [
+            _Residuals(batch, parts, group, weights)
+            if group.marginals.residual
+            else _Marginals(batch, parts, group)
+            for group in strategy.groups
+        ]
 
-    def at(self, weights: Floats | None = None) -> ProductStrategy | GaussianGroups:
+    def at(self, weights: Floats | None = None) -> ProductStrategy:
         """The strategy for a weight of each part's squared errors; by default, that of the start.
 
         Weights of later calls are best near to those of earlier ones.
@@ -69,13 +59,9 @@ class Reweighing:
         if weights is not None:
             for group in self._groups:
                 group.descend(weights)
-        if self._marginals:
-            return ProductStrategy.combine([group.result for group in self._marginals])
-        results = tuple(group.result for group in self._residuals)
-        bound = results[0].bound if len(results) == 1 else 0.0
-        return GaussianGroups(tuple(group.terms for group in self._residuals), results, bound)
+        return ProductStrategy.combine([group.result for group in self._groups])
 
-    def errors(self, strategy: ProductStrategy | GaussianGroups) -> Floats:
+    def errors(self, strategy: ProductStrategy) -> Floats:
         """``‖B‖²·Δ²`` of each part under the last strategy, without the weights of terms."""
         errors = np.zeros(self._count)
         for group, share in zip(self._groups, strategy.shares, strict=True):
@@ -83,7 +69,7 @@ class Reweighing:
         return errors
 
 
-class _Parts:
+class _PartDemands:
     """The terms of one group by parts: what each asks of the subsets of all of them."""
 
     def __init__(self, batch: ProductBatch, own: Integers, *, folded: bool, demand: Demand) -> None:
@@ -122,26 +108,27 @@ class _Marginals:
 
     def __init__(self, batch: ProductBatch, parts: Integers, group: Group) -> None:
         folded = bool(np.any(group.marginals.folds))
-        self._sets, self._bases = _opened(group, folded=folded)
-        self._parts = _Parts(
+        self._sets, self._bases = group.marginals.opened(folded=folded)
+        self._parts = _PartDemands(
             group.reduced(batch),
             parts[group.terms],
             folded=folded,
-            demand=lambda quadratic, _: Point.at(quadratic, self._bases).v,
+            demand=lambda quadratic, _: FixedBases.at(quadratic, self._bases).v,
         )
         self.present = self._parts.present
-        self._point = Point.at(self._parts.quadratic, self._bases)
+        self._point = FixedBases.at(self._parts.quadratic, self._bases)
         self._weights, self.result = group.marginals.weights, group
 
     def descend(self, weights: Floats) -> None:
         """Find the weights of the sets for those of the parts."""
         self._point = replace(self._point, v=self._parts.demand(weights))
-        family: Family = descend_weights(
-            self._point, self._sets, self._weights, tolerance=1e-7, max_rounds=ROUNDS
+        # Rounds of descent on the weights of sets, from those of the last weights of the parts.
+        family: WeightedSets = descend_weights(
+            self._point, self._sets, self._weights, tolerance=1e-7, max_rounds=60
         )
         self._sets, self._weights = family.sets, family.weights
         marginals = marginals_of(self._parts.quadratic, family, self._bases)
-        self.result = Group(self.result.terms, self.result.axes, marginals, family.error)
+        self.result = replace(self.result, marginals=marginals, error=family.error)
 
     def part_errors(self) -> Floats:
         """``‖B‖²`` of each part at sensitivity 1."""
@@ -157,35 +144,26 @@ class _Residuals:
         self,
         batch: ProductBatch,
         parts: Integers,
-        terms: Integers,
-        strategy: GaussianStrategy,
+        group: Group,
         weights: Floats,
     ) -> None:
-        self._parts = _Parts(
-            on_axes(batch.take(terms), strategy.axes),
-            parts[terms],
+        self._parts = _PartDemands(
+            group.reduced(batch),
+            parts[group.terms],
             folded=False,
-            demand=lambda quadratic, part: residual_demands(quadratic, strategy, part),
+            demand=lambda quadratic, part: residual_demands(quadratic, group.marginals, part),
         )
-        self.present, self.terms, self.result = self._parts.present, terms, strategy
+        self.present, self.result = self._parts.present, group
         self._demand = self._parts.demand(weights)
 
     def descend(self, weights: Floats) -> None:
         """The best weights of the subsets for those of the parts."""
         self._demand = self._parts.demand(weights)
-        self.result = residual_strategy(self._parts.quadratic, self.result, self._demand)
+        self.result = reweighed_residuals(self._parts.quadratic, self.result, self._demand)
 
     def part_errors(self) -> Floats:
         """``‖B‖²`` of each part at sensitivity 1."""
         quadratic = self._parts.quadratic
-        return self._parts.errors(residual_shares(quadratic, self.result.bases, self._demand)[1])
-
-
-def _opened(group: Group, *, folded: bool) -> tuple[Masks, Sequence[Basis]]:
-    """Sets and bases as a quadratic of the same group has them (see `Quadratic`)."""
-    marginals = group.marginals
-    if not folded:
-        return marginals.sets, marginals.bases
-    kinds = np.column_stack([marginals.folds >= 0, marginals.folds <= 0])
-    sets = masks_of(np.hstack([marginals.members, kinds]))
-    return sets, (*marginals.bases, identity_basis(1), identity_basis(1))
+        marginals = self.result.marginals
+        shares = ResidualShares(quadratic, marginals.bases, self._demand, marginals.limits)
+        return self._parts.errors(shares.variances)

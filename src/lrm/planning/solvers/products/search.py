@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 
 from lrm.clock import UNLIMITED, Clock, Step
-from lrm.planning.design.products.marginals import Point
+from lrm.planning.design.products.information import FixedBases, Neighbours
 from lrm.planning.design.products.subsets import (
     Masks,
     SubsetIndex,
@@ -28,23 +28,19 @@ from lrm.planning.design.products.subsets import (
     members_of,
     popcount,
 )
+from lrm.planning.limits import ARRAY
 from lrm.planning.solvers import settings
 from lrm.planning.solvers.products.weights import (
-    Family,
+    WeightedSets,
     cover_work,
     descend_weights,
     moves_work,
-    score_families,
     settle_work,
 )
 from lrm.queries.maps.linear import TINY, Floats, Integers
 
 #: A gain of the log error that is worth a move, or going on.
 MOVE_GAIN = 1e-6
-#: Entries of the largest array of a scan.
-CHUNK = 1 << 18
-#: Entries of the tensor in which many subsets are looked up.
-TENSOR = 20_000_000
 
 
 def maximal_sets(index: SubsetIndex) -> Masks:
@@ -61,7 +57,9 @@ class SetSearch:
     The clock ticks after every descent, and may raise to end the search with the best so far.
     """
 
-    def __init__(self, point: Point, rng: np.random.Generator, clock: Clock = UNLIMITED) -> None:
+    def __init__(
+        self, point: FixedBases, rng: np.random.Generator, clock: Clock = UNLIMITED
+    ) -> None:
         self.point, self.rng, self._clock = point, rng, clock
         self.d = point.quadratic.d
         self.asked = point.quadratic.index.masks[point.v > 0]
@@ -71,24 +69,26 @@ class SetSearch:
         odd = inside[:, -1] if point.quadratic.folded else np.zeros(len(inside), dtype=bool)
         self._needs = [need for need in (self.asked[~odd], self.asked[odd]) if len(need)]
         self.maximal = maximal_sets(SubsetIndex(self.asked, self.d))
-        self.large = len(self.asked) > settings.MANY_SUBSETS
+        orders = inside[:, : self.d - 2 * point.quadratic.folded].sum(axis=1)
+        most = settings.MANY_PAIRS if orders.max(initial=0) <= 2 else settings.MANY_SUBSETS
+        self.large = len(self.asked) > most
         # Noise on more than e¹⁵⁰ cells is not even looked at.
         self.huge = float(point.log_kappa[self.used].sum()) > 150.0
-        self.best: Family | None = None
+        self.best: WeightedSets | None = None
 
     @property
     def whole(self) -> Masks:
         """The family of one set: all attributes."""
         return np.asarray(np.bitwise_or.reduce(self.maximal, axis=0)[None])
 
-    def offer(self, family: Family) -> Family:
+    def offer(self, family: WeightedSets) -> WeightedSets:
         """Keep a family if it is the best so far."""
         if self.best is None or family.value < self.best.value:
             self.best = family
         self._clock.tick(Step.of_log("products", self.best.value))
         return family
 
-    def descend(self, sets: Masks, theta: Floats, *, rough: bool = True) -> Family:
+    def descend(self, sets: Masks, theta: Floats, *, rough: bool = True) -> WeightedSets:
         """Descend on the weights of some sets and offer the end."""
         rounds, tolerance = (60, 1e-5) if rough else (500, 1e-9)
         return self.offer(
@@ -143,7 +143,7 @@ class SetSearch:
         """A greedy cover with random costs."""
         return self._cover(float(self.rng.uniform(0.8, 1.4)), self.rng)
 
-    def climb(self, family: Family, most_steps: int = 200) -> Family:
+    def climb(self, family: WeightedSets, most_steps: int = 200) -> WeightedSets:
         """Move to better neighbours until there is none; very many sets stay as they are."""
         if self.large or len(family.sets) > settings.MOST_SETS:
             return family
@@ -154,7 +154,7 @@ class SetSearch:
             family = better
         return family
 
-    def kick(self, family: Family, most_steps: int = 200) -> Family:
+    def kick(self, family: WeightedSets, most_steps: int = 200) -> WeightedSets:
         """Drop a few sets at random, cover again what is uncovered, and climb."""
         count = len(family.sets)
         if self.large or count > settings.MOST_SETS:
@@ -175,15 +175,16 @@ class SetSearch:
             return family
         return self.climb(self.descend(sets, theta), most_steps)
 
-    def _step(self, family: Family) -> Family | None:
+    def _step(self, family: WeightedSets) -> WeightedSets | None:
         moves = neighbours(family, self.used, self.d, self._pool(family))
         if len(moves) > settings.MOST_MOVES:
             moves = moves.take(self.rng.choice(len(moves), settings.MOST_MOVES, replace=False))
-        values, weight = score_moves(self.point, family, moves)
+        around = Neighbours(self.point, family.sets)
+        values, weight = score_moves(around, family, moves)
         self._clock.spend(moves_work(len(self.asked), len(moves)))
         order = np.argsort(values)[:60]
         moves = Moves(moves.removed[order], moves.added[order], weight[order])
-        settled = self._settle(family, moves)
+        settled = self._settle(around, family, moves)
         gains = family.value - settled
         if len(family.sets) > 20 and np.sum(gains > MOVE_GAIN) > 2:
             together = self._apply(family, moves, _disjoint(moves, gains))
@@ -198,16 +199,20 @@ class SetSearch:
                 return improved
         return None
 
-    def _settle(self, family: Family, moves: Moves) -> Floats:
+    def _settle(self, around: Neighbours, family: WeightedSets, moves: Moves) -> Floats:
         theta = np.repeat(family.weights[:, None], len(moves), axis=1)
         for column in (0, 1):
             some = moves.removed[:, column] >= 0
             theta[moves.removed[some, column], np.flatnonzero(some)] = 0.0
         rounds = 25 if len(family.sets) <= 20 else 8
         self._clock.spend(settle_work(len(self.asked), len(family.sets), len(moves), rounds))
-        return score_families(self.point, family.sets, theta, moves.added, moves.weight, rounds)
+        settled = [
+            around.settled(theta[:, part], moves.added[part], moves.weight[part], rounds)
+            for part in around.chunks(len(moves))
+        ]
+        return np.concatenate(settled)
 
-    def _apply(self, family: Family, moves: Moves, move_numbers: list[int]) -> Family:
+    def _apply(self, family: WeightedSets, moves: Moves, move_numbers: list[int]) -> WeightedSets:
         """Make the chosen moves together, and descend."""
         gone = moves.removed[move_numbers].ravel()
         remaining = np.setdiff1d(np.arange(len(family.sets)), gone)
@@ -217,9 +222,10 @@ class SetSearch:
         sets, place = np.unique(sets, axis=0, return_inverse=True)
         return self.descend(sets, np.bincount(place.reshape(-1), theta).astype(np.float64))
 
-    def _pool(self, family: Family) -> Masks:
+    def _pool(self, family: WeightedSets) -> Masks:
         """Sets that may be added."""
-        if len(self.used) <= settings.ALL_SETS:
+        # Up to this many attributes every set is a candidate to add.
+        if len(self.used) <= 11:
             k = len(self.used)
             inside = np.zeros((2**k, self.d), dtype=bool)
             inside[:, self.used] = (np.arange(2**k)[:, None] >> np.arange(k)) & 1
@@ -271,7 +277,7 @@ class Moves:
         )
 
 
-def neighbours(family: Family, used: Integers, d: int, jumps: Masks) -> Moves:
+def neighbours(family: WeightedSets, used: Integers, d: int, jumps: Masks) -> Moves:
     """Drop a set, toggle one attribute of a set, merge two sets, or add a set of ``jumps``."""
     sets, theta = family.sets, family.weights
     m = len(sets)
@@ -296,49 +302,27 @@ def neighbours(family: Family, used: Integers, d: int, jumps: Masks) -> Moves:
     return Moves.stack(parts)
 
 
-def score_moves(point: Point, family: Family, moves: Moves) -> tuple[Floats, Floats]:
+def score_moves(around: Neighbours, family: WeightedSets, moves: Moves) -> tuple[Floats, Floats]:
     """The log error after each move with the other weights as they are, and the added weight.
 
     The added weight is the best of a few: shares of the removed weights, or multiples of the
     mean weight.
     """
-    needed = point.v > 0
-    masks, v = point.quadratic.index.masks[needed], point.v[needed][:, None]
-    inside = contained(masks, family.sets).astype(np.float64)
-    squares = family.weights**2 * point.set_factors(family.sets)
-    information = inside @ squares
-    m, weight_sum = len(family.sets), family.weights.sum()
-    # A row of zeros stands for "nothing removed".
-    part_of = np.hstack([inside * squares, np.zeros((len(masks), 1))])
-    shares = np.append(family.weights, 0.0)
-    factor = point.set_factors(moves.added)
-    value, best = np.full(len(moves), np.inf), moves.weight.copy()
-    jump = np.isnan(moves.weight)
-    width = max(1, CHUNK // max(1, len(masks)))
     steps = np.where(
-        jump[:, None],
-        weight_sum / m * np.array([0.3, 1.0, 3.0]),
+        np.isnan(moves.weight)[:, None],
+        family.weights.mean() * np.array([0.3, 1.0, 3.0]),
         np.nan_to_num(moves.weight)[:, None] * np.array([0.5, 0.75, 1.0]),
     )
-    for first in range(0, len(moves), width):
-        part = slice(first, first + width)
-        gone = moves.removed[part]
-        base = information[:, None] - part_of[:, gone[:, 0]] - part_of[:, gone[:, 1]]
-        base[base < 1e-9 * information[:, None]] = 0.0
-        new = contained(masks, moves.added[part]).astype(np.float64)
-        left = weight_sum - shares[gone[:, 0]] - shares[gone[:, 1]]
-        with np.errstate(divide="ignore"):
-            for step in steps[part].T:
-                cost = np.sum(v / (base + new * (step**2 * factor[part])), axis=0)
-                tried = 2 * np.log(left + step) + np.log(cost)
-                better = tried < value[part]
-                value[part] = np.where(better, tried, value[part])
-                best[part] = np.where(better, step, best[part])
-    return value, best
+    scored = [
+        around.scored(family.weights, moves.removed[part], moves.added[part], steps[part])
+        for part in around.chunks(len(moves))
+    ]
+    values, weights = zip(*scored, strict=True)
+    return np.concatenate(values), np.concatenate(weights)
 
 
 def greedy_cover(
-    point: Point,
+    point: FixedBases,
     need: Masks,
     power: float = 1.0,
     rng: np.random.Generator | None = None,
@@ -391,7 +375,7 @@ def greedy_cover(
 
 
 def _cover_many(  # noqa: PLR0913 - one family of arrays
-    point: Point, need: Masks, v: Floats, alone: Floats, power: float, *, sums: bool
+    point: FixedBases, need: Masks, v: Floats, alone: Floats, power: float, *, sums: bool
 ) -> Masks:
     """Cover very many subsets: those of the largest size in a dense symmetric tensor.
 
@@ -403,7 +387,7 @@ def _cover_many(  # noqa: PLR0913 - one family of arrays
     inside[:, common] = False
     sizes = inside.sum(axis=1)
     k = int(sizes.max())
-    if k < 2 or d**k > TENSOR:
+    if k < 2 or d**k > ARRAY:
         return need[sizes == k] if k > 1 else need
     top = np.flatnonzero(sizes == k)
     members = np.nonzero(inside[top])[1].reshape(len(top), k)
@@ -483,7 +467,7 @@ def _grow(members: Integers, tensor: Floats, kappa: Floats, power: float) -> Int
         costs *= kappa[best]
 
 
-def _uncovered(point: Point, need: Masks, sets: Masks) -> Masks:
+def _uncovered(point: FixedBases, need: Masks, sets: Masks) -> Masks:
     """Those subsets that no set contains."""
     index = SubsetIndex(need, point.quadratic.d) if len(need) else None
     if index is None:

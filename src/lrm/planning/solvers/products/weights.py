@@ -1,4 +1,4 @@
-"""The weights of given sets: descent to a local optimum, and quick scores of many families.
+"""The weights of given sets: descent to a local optimum.
 
 Counted work of all parts of the search is here too, in seconds of one core (see `lrm.clock`),
 fitted to 50,000 calls in searches for twelve batches: within 25 % of the time of each.
@@ -14,17 +14,14 @@ import numpy as np
 from scipy.optimize import minimize
 
 from lrm.clock import UNLIMITED, Clock
-from lrm.planning.design.products.basis import Basis
-from lrm.planning.design.products.marginals import LEAST_LOG, Point, SetWeights
+from lrm.planning.design.products.basis import MarginalBasis
+from lrm.planning.design.products.information import LEAST_LOG, FixedBases, SetWeights
 from lrm.planning.design.products.quadratic import Quadratic
-from lrm.planning.design.products.subsets import Masks, contained
+from lrm.planning.design.products.subsets import Masks
 from lrm.queries.maps.linear import Floats
 
-#: Entries of the largest array that scores of many families are computed in at a time.
-CHUNK = 1 << 17
 
-
-class Family:
+class WeightedSets:
     """Sets with weights that sum to 1, and their log error at a point."""
 
     def __init__(self, sets: Masks, weights: Floats, value: float) -> None:
@@ -37,14 +34,14 @@ class Family:
 
 
 def descend_weights(  # noqa: PLR0913 - each is a choice of the caller
-    point: Point,
+    point: FixedBases,
     sets: Masks,
     theta: Floats,
     *,
     tolerance: float = 1e-9,
     max_rounds: int = 300,
     clock: Clock = UNLIMITED,
-) -> Family:
+) -> WeightedSets:
     """Descend on log θ from a start; sets whose weight vanishes are dropped.
 
     First a few rounds of ``θ_B ← θ_B·(θ_B·g_B)^⅓``, which never raise the error (each minimises
@@ -52,8 +49,9 @@ def descend_weights(  # noqa: PLR0913 - each is a choice of the caller
     """
     problem = SetWeights(point, sets)
     theta = theta / theta.sum()
-    if not np.isfinite(problem.error(theta)):
-        return Family(sets, theta, np.inf)
+    error = problem.error(theta)
+    if len(sets) == 1 or not np.isfinite(error):
+        return WeightedSets(sets, theta, float(np.log(error)))
     for _ in range(6):
         _, gain = problem.error_and_gain(theta)
         theta = theta * np.cbrt(theta * gain)
@@ -70,72 +68,18 @@ def descend_weights(  # noqa: PLR0913 - each is a choice of the caller
     return _pruned(point, sets, theta / theta.sum(), float(optimum.fun))
 
 
-def _pruned(point: Point, sets: Masks, theta: Floats, value: float) -> Family:
+def _pruned(point: FixedBases, sets: Masks, theta: Floats, value: float) -> WeightedSets:
     """Drop the sets that no longer matter, if what is asked stays covered."""
     significant = theta > 1e-4 * theta.max()
     if significant.all():
-        return Family(sets, theta, value)
+        return WeightedSets(sets, theta, value)
     fewer = SetWeights(point, sets[significant])
     error = fewer.error(theta[significant])
     if np.log(error) > value + 1e-3:
-        return Family(sets, theta, value)
-    return Family(
+        return WeightedSets(sets, theta, value)
+    return WeightedSets(
         sets[significant], theta[significant] / theta[significant].sum(), float(np.log(error))
     )
-
-
-def score_families(  # noqa: PLR0913, PLR0917 - one family of arrays
-    point: Point, sets: Masks, theta: Floats, added: Masks, start: Floats, rounds: int
-) -> Floats:
-    """Log errors of many families at once, after a few rounds of separable minimisation.
-
-    Family c has the sets ``sets`` with weights ``theta[:, c]`` (0 = removed) and the set
-    ``added[c]`` with weight ``start[c]`` (0 = none).
-    """
-    values = np.empty(len(added))
-    width = max(1, CHUNK // max(1, len(point.quadratic.index)))
-    base = SetWeights(point, sets)
-    inside = base.inside if isinstance(base.inside, np.ndarray) else base.inside.toarray()
-    needed = point.v > 0
-    inside, v = inside[needed], point.v[needed, None]
-    masks = point.quadratic.index.masks[needed]
-    added_factors = point.set_factors(added)
-    for first in range(0, len(added), width):
-        part = slice(first, first + width)
-        new = contained(masks, added[part]).astype(np.float64)
-        weights = np.vstack([theta[:, part], start[part]])
-        factors = base.factors[:, None]
-        values[part] = _settle(inside, new, v, factors, added_factors[part], weights, rounds)
-    return values
-
-
-def _settle(  # noqa: PLR0913, PLR0917 - one family of arrays
-    inside: Floats,
-    new: Floats,
-    v: Floats,
-    factors: Floats,
-    new_factors: Floats,
-    weights: Floats,
-    rounds: int,
-) -> Floats:
-    """The rounds of ``score_families`` on one chunk."""
-    best = np.full(weights.shape[1], np.inf)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        for step in range(rounds + 1):
-            theta, last = weights[:-1], weights[-1]
-            information = inside @ (theta * theta * factors) + new * (last * last * new_factors)
-            share = v / information
-            cost = share.sum(axis=0)
-            best = 2 * np.log(weights.sum(axis=0)) + np.log(cost)
-            if step == rounds:
-                break
-            slope = share / information
-            gain = np.vstack(
-                [factors * (inside.T @ slope), new_factors * np.einsum("ac,ac->c", new, slope)]
-            )
-            weights = weights * np.cbrt(weights * np.nan_to_num(gain, posinf=0.0))
-            weights = weights / weights.sum(axis=0)
-    return np.where(np.isfinite(best), best, np.inf)
 
 
 def weights_work(subsets: int, sets: int, evaluations: int) -> float:
@@ -163,7 +107,7 @@ def look_work(terms: int, attributes: int) -> float:
     return 1.3e-3 + 4e-6 * terms * attributes
 
 
-def joint_work(quadratic: Quadratic, sets: int, bases: Sequence[Basis]) -> float:
+def joint_work(quadratic: Quadratic, sets: int, bases: Sequence[MarginalBasis]) -> float:
     """Seconds of one evaluation of the error and its gradient by weights and bases."""
     work = 8e-4 + 2.2e-5 * len(quadratic.grams) + len(quadratic.index) * (1e-6 + 4.7e-8 * sets)
     for i, basis in enumerate(bases):

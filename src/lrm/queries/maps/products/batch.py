@@ -287,10 +287,16 @@ class ProductBatch:
         )
 
     def over(
-        self, factors: tuple[tuple[LinearMap, ...], ...], choice: NDArray[np.int32]
+        self,
+        factors: tuple[tuple[LinearMap, ...], ...],
+        choice: NDArray[np.int32],
+        *,
+        checked: bool = False,
     ) -> ProductBatch:
         """The batch whose terms choose other factors, perhaps of other attributes."""
-        return ProductBatch(factors, choice, self.coefficients, self.term_of, self.weights)
+        return ProductBatch(
+            factors, choice, self.coefficients, self.term_of, self.weights, checked=checked
+        )
 
     def dense(self) -> Floats:
         """All queries over all cells, each scaled by the weight of its term; for small products."""

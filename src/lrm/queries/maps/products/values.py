@@ -98,7 +98,7 @@ def merge_values(batch: ProductBatch, known: KnownMerges | None = None) -> Reduc
             choice[at, i] = renumbered
         merged.append(factors)
         labels.append(marks)
-    return Reduction(batch.over(tuple(merged), choice), tuple(labels))
+    return Reduction(batch.over(tuple(merged), choice, checked=True), tuple(labels))
 
 
 def _merged_factors(choices: Sequence[LinearMap], present: Integers) -> MergedFactors:

@@ -31,7 +31,7 @@ MOST_WRITTEN = 100_000
 
 _NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
 _LONGEST = 300  # digits: more has no meaning for 64-bit columns, and int() is quadratic
-_COMPARED: dict[type[exp.Expr], str] = {
+COMPARED: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
     exp.NEQ: "<>",
     exp.LT: "<",
@@ -39,6 +39,7 @@ _COMPARED: dict[type[exp.Expr], str] = {
     exp.GT: ">",
     exp.GTE: ">=",
 }
+"""Comparisons, as they are written."""
 _BINARY: dict[type[exp.Expr], str] = {
     exp.Add: "+",
     exp.Sub: "-",
@@ -64,7 +65,7 @@ class Binder:
 
     def expr(self, node: exp.Expr) -> Expr:
         """Build an expression."""
-        build = _KINDS.get(type(node))
+        build = KINDS.get(type(node))
         if build is None:
             raise refuse_node(node, EXPRESSIONS)
         built = build(self, node)
@@ -147,12 +148,14 @@ class Binder:
         listed = self._listed(node)
         if listed is not None:
             return listed
-        if any(type(operand) in _COMPARED for operand in (node.this, node.expression)):
+        if type(node) is exp.EQ and self.scope.reads_lookup(node.expression):
+            return self.scope.among(self.expr(node.this), node.expression)  # of one row
+        if any(type(operand) in COMPARED for operand in (node.this, node.expression)):
             text = node.sql(dialect="duckdb")
             advice = "join two comparisons by AND, or write parentheses"
             raise refuse("syntax", f"the chain {text}", advice, at=place(node))
         left, right = self.expr(node.this), self.expr(node.expression)
-        return ir.Binary(_COMPARED[type(node)], left, right, at=self.at(node, left, right))
+        return ir.Binary(COMPARED[type(node)], left, right, at=self.at(node, left, right))
 
     def _listed(self, node: exp.Expr) -> Expr | None:
         """``a = ANY (ARRAY['x', 'y'])`` as IN, and ``a <> ALL (ARRAY[…])`` as NOT IN."""
@@ -266,7 +269,7 @@ class Binder:
         return self.scope.among(None, node)
 
 
-_KINDS: dict[type[exp.Expr], Callable[..., Expr]] = {
+KINDS: dict[type[exp.Expr], Callable[..., Expr]] = {
     **functions.FUNCTIONS,
     **aggregates.FUNCTIONS,
     exp.Column: lambda bind, node: bind.scope.column(node),
@@ -276,7 +279,7 @@ _KINDS: dict[type[exp.Expr], Callable[..., Expr]] = {
     exp.Paren: Binder._paren,
     exp.Neg: Binder._negative,
     **dict.fromkeys(_BINARY, Binder._binary),
-    **dict.fromkeys(_COMPARED, Binder._compared),
+    **dict.fromkeys(COMPARED, Binder._compared),
     exp.Escape: Binder._escape,
     exp.And: Binder._chain,
     exp.Or: Binder._chain,

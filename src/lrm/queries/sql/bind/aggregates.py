@@ -34,7 +34,7 @@ _RANKS = {exp.FUNCTION_BY_NAME[name]: name for name in ir.RANKS}
 
 _WINDOWS = {
     exp.FUNCTION_BY_NAME[name]: name
-    for name in ("SUM", "AVG", "LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE")
+    for name in ("SUM", "AVG", "MAX", "MIN", "LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE")
 }
 """Window functions that add up answers, or take those of other groups."""
 
@@ -51,7 +51,8 @@ def _count(bind: Binder, node: exp.Expr) -> Expr:
     if type(inner) is exp.Distinct:
         if len(inner.expressions) == 1 and bind.scope.is_person(bare(inner.expressions[0])):
             raise refuse("aggregate", "COUNT(DISTINCT …) of persons", PERSONS, at=place(node))
-        raise refuse("aggregate", "COUNT(DISTINCT …)", DISTINCT, at=place(node))
+        names = ", ".join(column.sql(dialect="duckdb") for column in inner.expressions)
+        raise refuse("aggregate", f"COUNT(DISTINCT {names})", DISTINCT, at=place(node))
     this = bind.expr(inner)
     if isinstance(this, ir.Null):
         raise refuse("null", "COUNT(NULL)", "it is always 0", this)
@@ -99,6 +100,12 @@ def _quantile(bind: Binder, node: exp.Expr) -> Expr:
 def _bracket(bind: Binder, node: exp.Expr) -> Expr:
     """``APPROX_QUANTILES(x, 100)[OFFSET(50)]`` of BigQuery."""
     inner, place_of = node.this, node.expressions
+    if type(inner) is exp.Split and len(place_of) == 1 and type(place_of[0]) is exp.Literal:
+        number = int(place_of[0].name) + 1 - int(node.args.get("offset") or 0)
+        index = exp.Literal.number(number)
+        part = exp.SplitPart(this=inner.this, delimiter=inner.expression, part_index=index)
+        missing = exp.Nullif(this=part, expression=exp.Literal.string(""))  # no such part
+        return bind.expr(part if number == 1 else missing)
     parts = inner.args.get("expression") if type(inner) is exp.ApproxQuantiles else None
     numbers = [literal.name for literal in (parts, *place_of) if type(literal) is exp.Literal]
     if (
@@ -156,6 +163,14 @@ def _filter(bind: Binder, node: exp.Expr) -> Expr:
     if inner.where is not None:
         where = ir.And((*ir.conjuncts(inner.where), *ir.conjuncts(where)), at=where.at)
     return replace(inner, where=where)
+
+
+def _one_value(bind: Binder, node: exp.Expr) -> Expr:
+    """``MAX(x)``, ``MIN(x)`` and ``ANY_VALUE(x)``: `rewrite` knows where x is public."""
+    only(node, "this")
+    this = bind.expr(node.this)
+    name = "MAX" if type(node) is exp.Max else "MIN" if type(node) is exp.Min else "ANY_VALUE"
+    return ir.OneValue(name, this, at=bind.at(node, this))
 
 
 # windows
@@ -263,6 +278,7 @@ def _frame(spec: exp.Expr, node: exp.Expr) -> ir.Frame:
 FUNCTIONS: dict[type[exp.Expr], Callable[[Binder, exp.Expr], Expr]] = {
     **{exp.FUNCTION_BY_NAME[name]: aggregate for name in NAMES if name in exp.FUNCTION_BY_NAME},
     **dict.fromkeys(_QUANTILES, _quantile),
+    **dict.fromkeys((exp.Max, exp.Min, exp.AnyValue), _one_value),
     exp.Count: _count,
     exp.CountIf: _count_if,
     exp.Median: _median,

@@ -31,7 +31,7 @@ _TYPES: dict[exp.DType, str] = {
     ),
     exp.DType.BIT: "BOOLEAN",
     exp.DType.BIGDECIMAL: "DOUBLE",
-    # A column of dates has no time of day, whatever its time zone.
+    # Times with a zone are counted in UTC.
     **dict.fromkeys(
         (
             *(exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ, exp.DType.TIMESTAMPTZ),
@@ -52,7 +52,7 @@ def _letters(text: str) -> dict[str, str]:
     return dict(pair.split("=") for pair in text.split())
 
 
-_NUMBERS = _letters("YYYY=%Y YY=%y MM=%m DD=%d")
+_NUMBERS = _letters("YYYY=%Y YY=%y MM=%m DD=%d HH24=%H MI=%M SS=%S")
 _POSTGRES = _NUMBERS | _letters(
     "yyyy=%Y yy=%y mm=%m dd=%d DDD=%j ddd=%j IYYY=%G iyyy=%G IW=%V iw=%V ID=%u FMMM=%-m FMDD=%-d "
     "FMMonth=%B FMDay=%A Mon=%b Dy=%a MON=UPPER:%b mon=LOWER:%b DY=UPPER:%a dy=LOWER:%a Q=QUARTER "
@@ -60,14 +60,17 @@ _POSTGRES = _NUMBERS | _letters(
 )
 _SNOWFLAKE = _NUMBERS | _letters("MON=%b MMMM=%B DY=%a")
 _MYSQL = _letters(
-    "%Y=%Y %y=%y %m=%m %c=%-m %d=%d %e=%-d %b=%b %M=%B %a=%a %W=%A %j=%j %v=%V %x=%G %%=%%"
+    "%Y=%Y %y=%y %m=%m %c=%-m %d=%d %e=%-d %b=%b %M=%B %a=%a %W=%A %j=%j %v=%V %x=%G %%=%% "
+    "%H=%H %k=%-H %i=%M %s=%S %S=%S"
 )
-_YEAR_TO_DAY = _letters("yyyy=%Y yy=%y MM=%m M=%-m MMM=%b MMMM=%B dd=%d d=%-d")
-"""Letters of years, months and days that Java and .NET share."""
+_YEAR_TO_DAY = _letters(
+    "yyyy=%Y yy=%y MM=%m M=%-m MMM=%b MMMM=%B dd=%d d=%-d HH=%H H=%-H mm=%M ss=%S"
+)
+"""Letters of years, months, days and times that Java and .NET share."""
 
 _JAVA = _YEAR_TO_DAY | _letters("E=%a EE=%a EEE=%a EEEE=%A DDD=%j")
 _NET = _YEAR_TO_DAY | _letters("ddd=%a dddd=%A")
-_STRFTIME = {f"%{key}": f"%{key}" for key in "YymdbBaAjuVG%"} | {"%Q": "QUARTER", "%e": "%-d"}
+_STRFTIME = {f"%{key}": f"%{key}" for key in "YymdbBaAjuVGHMS%"} | {"%Q": "QUARTER", "%e": "%-d"}
 
 _CODES: dict[tuple[str, str], dict[str, str]] = {
     ("to_char", "postgres"): _POSTGRES,

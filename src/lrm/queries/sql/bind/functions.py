@@ -19,7 +19,7 @@ from sqlglot import exp
 from lrm.queries.sql import expr as ir
 from lrm.queries.sql.bind.aggregates import aggregate
 from lrm.queries.sql.bind.conversions import as_text, cast, converted, pieces_call
-from lrm.queries.sql.bind.scope import folded, only, place, refuse_node
+from lrm.queries.sql.bind.scope import bare, folded, only, place, refuse_node
 from lrm.queries.sql.expr import Expr
 from lrm.queries.sql.refusals import EXPRESSIONS, refuse
 from lrm.queries.sql.statistics import STATISTICS
@@ -63,6 +63,7 @@ _WRITTEN: frozenset[type[exp.Expr]] = frozenset(
         *(exp.DateAdd, exp.DateSub, exp.DateFromParts, exp.TimeToStr, exp.Date, exp.AddMonths),
         *(exp.Year, exp.Month, exp.Day, exp.Quarter, exp.DayOfWeekIso),
         *(exp.DayOfYear, exp.DayOfMonth, exp.WeekOfYear, exp.Dayname, exp.Monthname, exp.LastDay),
+        *(exp.Hour, exp.Minute, exp.Second, exp.DateBin),
         *(exp.TimestampTrunc, exp.Interval, exp.TsOrDsAdd),
     }
 )
@@ -83,14 +84,25 @@ _INSIDE: frozenset[type[exp.Expr]] = frozenset(
 """What stands within the text of a function that sqlglot writes."""
 
 _FUNCTION = re.compile(r"[A-Z_]+\([^()]*\)")
-_DAY_FORMAT = re.compile(r"([^%]|%[YymdbBaAjuwUWVG%]|%-[mdj])*")
+_DAY_FORMAT = re.compile(r"([^%]|%[YymdbBaAjuwUWVGHMSIp%]|%-[mdjHMSI])*")
 _PARTS = frozenset(
     {
         *("year", "month", "day", "quarter", "week", "dow", "dayofweek", "isodow", "weekday"),
         *("doy", "dayofyear", "isoyear", "decade", "century", "millennium", "years", "months"),
         *("days", "quarters", "weeks", "yearweek", "week(monday)"),
+        *("hour", "hours", "minute", "minutes", "second", "seconds"),
     }
 )
+_ISO_TIMES = frozenset(
+    f"{day}{clock}"
+    for day, clocks in (
+        ("YYYY-MM-DD", ("", " HH24:MI", " HH24:MI:SS")),
+        ("yyyy-MM-dd", ("", " HH:mm", " HH:mm:ss")),
+        ("%Y-%m-%d", ("", " %H:%M", " %H:%M:%S")),
+    )
+    for clock in clocks
+)
+_CLOCK = frozenset({"hour", "hours", "minute", "minutes", "second", "seconds"})
 _UNITS = {"mm": "month", "mon": "month", "yy": "year", "yyyy": "year", "q": "quarter"}
 _WEEKS = {"isoweek": "week", "iso_week": "week", "isowk": "week", "weekiso": "week"}
 _WEEKDAYS = frozenset({"dow", "dayofweek", "weekday", "dw"})
@@ -157,7 +169,7 @@ def _check(node: exp.Expr) -> None:
     if kind is exp.TimeToStr:
         form = node.this if type(node.this) is exp.Literal else node.args["format"]
         if type(form) is not exp.Literal or _DAY_FORMAT.fullmatch(form.name) is None:
-            advice = "format year, month, week and day: '%Y-%m-%d'"
+            advice = "format year, month, week, day, hour and minute: '%Y-%m-%d %H:%M'"
             raise refuse("function", node.sql(dialect="duckdb"), advice, at=place(node))
     if kind is exp.Log and node.args.get("expression") is not None:
         advice = "write LOG(x) for base 10, or LN(x)"
@@ -168,9 +180,8 @@ def _check(node: exp.Expr) -> None:
 
 
 def _check_part(node: exp.Expr, name: str) -> None:
-    # The hour of a column declared as dates is not known: its day is.
     if folded(name) not in _PARTS:
-        advice = "write year, quarter, month, week, day or dow"
+        advice = "write year, quarter, month, week, day, dow, hour or minute"
         raise refuse("function", f"the part {name!r} of a date", advice, at=place(node))
 
 
@@ -250,8 +261,8 @@ def _truncated(bind: Binder, node: exp.Expr) -> Expr:
             _check_week(bind, node, name)
         _check_part(node, name)
         unit = exp.var(name.upper())
-    truncated = _written(bind, type(node)(this=node.this, unit=unit))
-    is_day = bind.scope.dialect in DAY_TRUNCATIONS
+    truncated = _written(bind, exp.TimestampTrunc(this=node.this, unit=unit))
+    is_day = bind.scope.dialect in DAY_TRUNCATIONS and not bind.scope.is_time(bind.expr(node.this))
     return ir.Cast(truncated, "DATE", at=truncated.at) if is_day else truncated
 
 
@@ -267,7 +278,8 @@ def _difference(bind: Binder, node: exp.Expr) -> Expr:
         name = "day" if unit is None else folded(unit.name)
         _check_week(bind, node, name, frozenset({"redshift"}))
     _check_part(node, name)
-    first, last = (_as_day(bind.expr(day_node)) for day_node in (node.expression, node.this))
+    days = (bind.expr(day_node) for day_node in (node.expression, node.this))
+    first, last = days if name in _CLOCK else map(_as_day, days)
     pieces = (f"DATE_DIFF('{name}', ", ", ", ")")
     return ir.Call("DATE_DIFF", (first, last), pieces, at=bind.at(node, first, last))
 
@@ -286,6 +298,9 @@ def _elapsed(bind: Binder, node: exp.Expr) -> Expr:
     first, last = (
         ir.Cast(bind.expr(day_node), "DATE") for day_node in (node.expression, node.this)
     )
+    if name in _CLOCK or any(bind.scope.is_time(side.this) for side in (first, last)):
+        advice = "whole units that have passed are not known; write DATE_DIFF of their beginnings"
+        raise refuse("function", "TIMESTAMPDIFF() of times", advice, at=place(node))
     pieces = (f"DATE_SUB('{name}', ", ", ", ")")
     return ir.Call("DATE_SUB", (first, last), pieces, at=bind.at(node, first.this, last.this))
 
@@ -296,6 +311,15 @@ def _as_date(bind: Binder, node: exp.Expr) -> Expr:
     this = bind.expr(node.this)
     kind = "DATE" if type(node) is exp.TsOrDsToDate else "TIMESTAMP"
     return ir.Cast(this, kind, safe=bool(node.args.get("safe")), at=this.at)
+
+
+def _day(bind: Binder, node: exp.Expr) -> Expr:
+    """``DATE(x)``, and ``DATE(2024, 1, 31)`` of BigQuery."""
+    if node.this is None or node.expressions or node.args.get("zone") is not None:
+        return _written(bind, node)
+    only(node, "this")
+    this = bind.expr(node.this)
+    return ir.Cast(this, "DATE", at=this.at)
 
 
 def _parsed_date(bind: Binder, node: exp.Expr) -> Expr:
@@ -321,6 +345,68 @@ def _decoded(bind: Binder, node: exp.Expr) -> Expr:
         for value in rest[::2]
     ]
     return ir.Case(tuple(conditions), tuple(rest[1::2]), default, at=bind.at(node, this))
+
+
+def _field(bind: Binder, node: exp.Expr) -> Expr:
+    """``FIELD(x, 'a', 'b')``: 1 for the first, 2 for the second, and 0 for any other value."""
+    this, *values = map(bind.expr, node.expressions)
+    return _placed(this, values, ir.Number("0"), bind.at(node, this))
+
+
+def _grouping(bind: Binder, node: exp.Expr) -> Expr:
+    args = tuple(map(bind.expr, node.expressions))
+    return ir.Call("GROUPING", args, at=bind.at(node, *args))
+
+
+def _position_in(bind: Binder, node: exp.Expr) -> Expr:
+    """``array_position(ARRAY['a', 'b'], x)``: 1 for the first, and NULL for any other value."""
+    array, value = node.this, node.expression
+    if type(array) is not exp.Array:
+        raise refuse_node(node, EXPRESSIONS)
+    this = bind.expr(value)
+    return _placed(this, list(map(bind.expr, array.expressions)), None, bind.at(node, this))
+
+
+def _placed(this: Expr, values: list[Expr], default: Expr | None, at: int | None) -> Expr:
+    conditions = tuple(ir.Binary("=", this, value, at=value.at) for value in values)
+    results = tuple(ir.Number(str(number + 1)) for number in range(len(values)))
+    return ir.Case(conditions, results, default, at=at)
+
+
+def _matches(bind: Binder, node: exp.Expr) -> Expr:
+    """``a ~* b``, whatever the case of its letters."""
+    only(node, "this", "expression", "flag")
+    this, pattern = bind.expr(node.this), bind.expr(node.expression)
+    args = (this, pattern, ir.Text("i"))
+    return ir.Call("REGEXP_MATCHES", args, at=bind.at(node, this))
+
+
+def _as_time(bind: Binder, node: exp.Expr) -> Expr:
+    """``TO_TIMESTAMP('2024-01-31', 'YYYY-MM-DD')`` of a text in ISO 8601."""
+    only(node, "this", "format")
+    text = node.this.name if type(node.this) is exp.Literal else ""
+    if not text or node.args["format"].name not in _ISO_TIMES:
+        advice = "write TIMESTAMP '2024-01-31 10:00:00'"
+        raise refuse("function", "this conversion to a time", advice, at=place(node))
+    return ir.Cast(bind.expr(node.this), "TIMESTAMP", at=place(node))
+
+
+def _added(bind: Binder, node: exp.Expr) -> Expr:
+    """``DATEADD(month, DATEDIFF(month, 0, x), 0)`` is the beginning of a month."""
+    inner, unit = bare(node.expression), node.args.get("unit")
+    inner = bare(inner.this) if type(inner) is exp.Interval else inner
+    zero = [bare(side) for side in (node.this, getattr(inner, "expression", None))]
+    plain = type(inner) in {exp.DateDiff, exp.TsOrDsDiff} and unit is not None
+    from_zero = plain and all(
+        (type(side) is exp.Literal and side.name == "0") or "1900-01-01" in side.sql()
+        for side in zero
+        if side is not None
+    )
+    if not from_zero or None in zero:
+        return _written(bind, node)
+    if inner is None or unit is None or folded(inner.args["unit"].name) != folded(unit.name):
+        return _written(bind, node)
+    return bind.expr(exp.TimestampTrunc(this=inner.this, unit=exp.var(unit.name)))
 
 
 def _picked(bind: Binder, node: exp.Expr) -> Expr:
@@ -372,8 +458,8 @@ def named_function(bind: Binder, node: exp.Expr) -> Expr:
         return special(bind, node)
     if name in {"percentile_approx", "approx_percentile", "percentile"} and len(operands) > 1:
         return bind.expr(exp.ApproxQuantile(this=operands[0], quantile=operands[1]))
-    if name == "choose" and len(operands) > 1:
-        return _picked(bind, node)
+    if name in _LISTED and len(operands) >= _LISTED[name][0]:
+        return _LISTED[name][1](bind, node)
     if name.upper() in STATISTICS:
         return aggregate(bind, node)
     if name not in _NAMED:
@@ -417,6 +503,12 @@ _SPECIAL: dict[tuple[str, int], Callable[[Binder, exp.Expr], Expr]] = {
 }
 """Functions by their names and numbers of arguments."""
 
+_LISTED: dict[str, tuple[int, Callable[[Binder, exp.Expr], Expr]]] = {
+    "choose": (2, _picked),
+    "field": (2, _field),
+}
+"""Functions of several arguments, with the least number of them."""
+
 FUNCTIONS: dict[type[exp.Expr], Callable[[Binder, exp.Expr], Expr]] = {
     **dict.fromkeys(_CALLS, _call),
     **dict.fromkeys(_WRITTEN, _written),
@@ -429,6 +521,8 @@ FUNCTIONS: dict[type[exp.Expr], Callable[[Binder, exp.Expr], Expr]] = {
     exp.Extract: _extract,
     exp.DateTrunc: _truncated,
     exp.TimestampTrunc: _truncated,
+    exp.DatetimeTrunc: _truncated,
+    exp.Date: _day,
     exp.DateDiff: _difference,
     exp.TsOrDsDiff: _difference,
     exp.TimestampDiff: _elapsed,
@@ -443,6 +537,11 @@ FUNCTIONS: dict[type[exp.Expr], Callable[[Binder, exp.Expr], Expr]] = {
     exp.DecodeCase: _decoded,
     exp.Elt: _picked,
     exp.SafeDivide: _safe_division,
+    exp.RegexpILike: _matches,
+    exp.ArrayPosition: _position_in,
+    exp.GroupingId: _grouping,
+    exp.StrToTime: _as_time,
+    exp.DateAdd: _added,
     exp.WidthBucket: _bucket,
 }
 """What each scalar function of sqlglot is built by."""

@@ -31,7 +31,8 @@ def only(node: exp.Expr, *allowed: str) -> None:
     for key, value in node.args.items():
         if key in allowed or value is None or value is False or value == []:
             continue
-        name, advice = ADVICE.get(key, (key.strip("_").upper().replace("_", " "), AGGREGATES))
+        words = key.strip("_").upper().replace("_", " ")
+        name, advice = ADVICE.get(key, (words, "write the statement without it"))
         values: Iterable[object] = value if isinstance(value, list) else [value]
         first = next((item for item in values if isinstance(item, exp.Expr)), node)
         raise refuse("clause", name, advice, at=place(first))

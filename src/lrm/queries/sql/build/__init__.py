@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
+from sqlglot.expressions import FUNCTION_BY_NAME
 
 from lrm.errors import SqlError
 from lrm.queries.sql import expr as ir
 from lrm.queries.sql import plan as rel
-from lrm.queries.sql.bind.scope import bare, folded, only, place, refuse_node, row_count
+from lrm.queries.sql.bind import COMPARED, KINDS
+from lrm.queries.sql.bind.scope import bare, flat, folded, only, place, refuse_node, row_count
 from lrm.queries.sql.build.clauses import Clauses
-from lrm.queries.sql.build.joins import Known
+from lrm.queries.sql.build.joins import Known, View, view_of
 from lrm.queries.sql.build.pivots import pivot_statement
 from lrm.queries.sql.plan import items_of
 from lrm.queries.sql.readings import differing, with_operators
@@ -32,6 +35,8 @@ _DEFAULT = frozenset({"main", "public", "default", "dbo"})
 """Schemas of DuckDB, PostgreSQL, Spark and SQL Server where none is written."""
 
 _LONGEST_PLACE = 9  # digits of a position
+_ENDINGS = ("order", "limit", "offset")
+_AFTER = ("where", *_ENDINGS)  # what may stand around a union
 
 _SPELLING = frozenset({"syntax", "function", "clause", "aggregate", "unknown-column", "window"})
 """Codes of errors that another dialect may not have."""
@@ -55,11 +60,12 @@ def build(chunk: Chunk, domain: Domain) -> Built:
     try:
         return _build(chunk, domain)
     except SqlError as error:
+        error = _as_written(error, chunk)
         if chunk.dialect is not None or error.code not in _SPELLING:
-            raise
+            raise error from None
         readings = _guessed(chunk, domain)
         if not readings:
-            raise
+            raise error from None
         if any(reading.plan != readings[0].plan for reading in readings[1:]):
             names = ", ".join(reading.chunk.dialect or "" for reading in readings)
             advice = (
@@ -69,6 +75,22 @@ def build(chunk: Chunk, domain: Domain) -> Built:
             what = error.found or "this statement"
             raise refuse("dialect", f"{what} in DuckDB's SQL", advice, at=error.at) from None
         return readings[0]
+
+
+def _as_written(error: SqlError, chunk: Chunk) -> SqlError:
+    """The same error, with the name that a function has in the text rather than sqlglot's."""
+    found = error.found or ""
+    if not found.endswith("()") or error.code not in {"function", "aggregate"}:
+        return error
+    pairs = list(pairwise(chunk.tokens))
+    called = [word for word, after in pairs if after.text == "(" and word.text.isidentifier()]
+    if found[:-2] in {word.text.upper() for word in called}:
+        return error
+    unknown = [word for word in called if FUNCTION_BY_NAME.get(word.text.upper()) not in KINDS]
+    near = [word for word in unknown if error.at is None or word.start <= error.at][-1:]
+    if not near:
+        return error
+    return refuse(error.code, f"{near[0].text.upper()}()", error.advice or "", at=error.at)
 
 
 def _build(chunk: Chunk, domain: Domain, *, guessed: bool = False) -> Built:
@@ -127,6 +149,7 @@ class Builder:
     dialect: str
     guessed: bool = False
     tables: list[str] = field(default_factory=list)
+    views: dict[str, View] = field(default_factory=dict)  # sub-selects of lookups that WITH names
 
     def __post_init__(self) -> None:
         self.attributes: dict[str, Expr] = {
@@ -141,29 +164,35 @@ class Builder:
         """Build a statement: SELECTs that UNION ALL joins."""
         keys: list[rel.EndKey] = []
         count, offset, at = None, 0, None
+        having: list[tuple[str, str, float]] = []
+        tree = _flattened(tree)
         if type(tree) is exp.Union:
             order = tree.args.get("order")
             if order is not None:
                 keys = [self._end_key(sql_node) for sql_node in order.expressions]
             count = None if tree.args.get("limit") is None else row_count(tree.args["limit"])
             offset = 0 if tree.args.get("offset") is None else row_count(tree.args["offset"])
-            clauses = [tree.args.get(part) for part in ("order", "limit", "offset")]
+            having = self._end_conditions(tree.args.get("where"))
+            clauses = [tree.args.get(part) for part in _AFTER]
             at = next((place(sql_node) for sql_node in clauses if sql_node is not None), None)
         parts: list[rel.Plan] = []
         places: list[int | None] = []
         names: list[str | None] = []
-        for node, known in self._selects(tree, {}, top=True):
+        selects = self._selects(tree, {}, top=True)
+        for node, known in selects:
             plan = self.query(node, known, names)
             if not parts:
-                names = self._part_names(plan)
+                names = self._part_names(plan, [select for select, _ in selects[1:]])
             places.append(place(node) if parts else None)
             parts.append(plan)
-        return rel.UnionAll(tuple(parts), tuple(places), tuple(keys), count, offset, at)
+        ending = (tuple(keys), count, offset, at, tuple(having))
+        return rel.UnionAll(tuple(parts), tuple(places), *ending)
 
     def _selects(
         self, tree: exp.Expr, known: Known, *, top: bool = False
     ) -> list[tuple[exp.Expr, Known]]:
         """The SELECTs that UNION ALL joins: each is answered for itself."""
+        tree = _flattened(tree)
         selects: list[tuple[exp.Expr, Known]] = []
         waiting: list[tuple[exp.Expr, Known, bool]] = [(tree, known, top)]
         while waiting:
@@ -171,7 +200,7 @@ class Builder:
             if type(node) is exp.Union:
                 if node.args.get("distinct"):
                     raise refuse_node(node, "", "clause")
-                ends = ("order", "limit", "offset") if ending else ()
+                ends = _AFTER if ending else ()
                 only(node, "this", "expression", "with_", *ends)
                 names = self.with_names(node, names)
                 waiting += [(node.expression, names, False), (node.this, names, False)]
@@ -182,11 +211,27 @@ class Builder:
                 selects.append((node, names))
         return selects
 
-    def _part_names(self, plan: rel.Plan) -> list[str | None]:
-        """The aliases that later parts of UNION ALL take, where texts distinguish the parts."""
+    def _part_names(self, plan: rel.Plan, others: list[exp.Expr]) -> list[str | None]:
+        """The names that later parts of UNION ALL take, where texts distinguish the parts."""
         items = items_of(plan)
         texts = any(isinstance(item.expr, ir.Text | ir.Number) for item in items)
-        return [item.alias for item in items] if texts else []
+        texts = texts or any(
+            type(column.unalias()) is exp.Literal for node in others for column in node.expressions
+        )
+        return [item.name or None for item in items] if texts else []
+
+    @staticmethod
+    def _end_conditions(where: exp.Expr | None) -> list[tuple[str, str, float]]:
+        """``WHERE n > 100`` around UNION ALL: comparisons of an answer with a number."""
+        conditions = []
+        for part in [] if where is None else flat(where.this):
+            operation = COMPARED.get(type(part), "")
+            sides = (part.this, part.expression) if operation else (None, None)
+            if type(sides[0]) is not exp.Column or type(sides[1]) is not exp.Literal:
+                feature = f"WHERE {part.sql(dialect='duckdb')} after UNION ALL"
+                raise refuse("display", feature, "compare an answer with a number", at=place(part))
+            conditions.append((sides[0].name, operation, float(sides[1].name)))
+        return conditions
 
     def _end_key(self, node: exp.Expr) -> rel.EndKey:
         only(node, "this", "desc", "nulls_first")
@@ -207,8 +252,16 @@ class Builder:
         for table in clause.expressions:
             only(table, "this", "alias")
             only(table.args["alias"], "this")
+            view = self.view(table.this)
+            if view is not None:
+                self.views[folded(table.alias)] = view
+                continue
             sub_selects[folded(table.alias)] = self.query(table.this, sub_selects)
         return sub_selects
+
+    def view(self, node: exp.Expr) -> View | None:
+        """A sub-select of a lookup, if it is one."""
+        return view_of(node, self.lookups)
 
     def query(self, node: exp.Expr, known: Known, names: Sequence[str | None] = ()) -> rel.Plan:
         """Build one SELECT."""
@@ -235,6 +288,104 @@ def unknown_table(name: str, expected: str, *, declared: bool, at: int | None = 
     where = "the domain declares" if declared else "the batch's first statement reads"
     sentence = f"table {name!r} is unknown; {where} {expected!r}"
     return SqlError(sentence, code="unknown-table", found=name, at=at)
+
+
+def _flattened(node: exp.Expr) -> exp.Expr:
+    """``SELECT * FROM (a UNION ALL b)`` as the union itself, with ORDER BY and LIMIT after it.
+
+    The union may stand in WITH. ``SELECT SUM(n) FROM (…)`` of one row each is their sum.
+    """
+    source = node.args.get("from_") if type(node) is exp.Select else None
+    inner = None if source is None else source.this
+    union, rest = _union_of(node, inner)
+    if inner is None or union is None or any(union.args.get(part) for part in _ENDINGS):
+        return node
+    selects = _parts_of(union)
+    names = [column.alias_or_name for column in selects[0].expressions]
+    plain = all(
+        value is None or value in ([], False) or part in {"expressions", "from_", "with_", *_AFTER}
+        for part, value in node.args.items()
+    )
+    if plain and _adds_up(node, selects, names):
+        return _added(node, selects, rest)
+    alias = folded(inner.alias_or_name)
+    own = [column for column in node.find_all(exp.Column) if folded(column.table) == alias]
+    if not plain or not _is_whole(node, names, alias):
+        return node
+    flat: exp.Expr = union.copy()
+    if rest:
+        flat.set("with_", exp.With(expressions=[table.copy() for table in rest]))
+    for part in _AFTER:
+        if node.args.get(part) is not None:
+            ending = node.args[part].copy()
+            for column in ending.find_all(exp.Column) if own else ():
+                column.set("table", None)
+            flat.set(part, ending)
+    return flat
+
+
+def _union_of(node: exp.Expr, inner: exp.Expr | None) -> tuple[exp.Expr | None, list[exp.Expr]]:
+    """The union that FROM reads, in parentheses or by its name, and the other tables of WITH."""
+    clause = node.args.get("with_")
+    tables = [] if clause is None else list(clause.expressions)
+    found = inner.this if type(inner) is exp.Subquery else None
+    if type(inner) is exp.Table:
+        named = [table for table in tables if folded(table.alias) == folded(inner.name)]
+        found, tables = (named[0].this if named else None), [t for t in tables if t not in named]
+        reads = (table for other in tables for table in other.find_all(exp.Table))
+        if any(folded(table.name) == folded(inner.name) for table in reads):
+            found = None
+    return (found if type(found) is exp.Union else None), tables
+
+
+def _parts_of(union: exp.Expr) -> list[exp.Expr]:
+    """The SELECTs of a union, from the first to the last."""
+    if type(union) is exp.Subquery:
+        return _parts_of(union.this)
+    if type(union) is not exp.Union:
+        return [union]
+    return [*_parts_of(union.this), *_parts_of(union.expression)]
+
+
+def _is_whole(node: exp.Expr, names: list[str], alias: str) -> bool:
+    """Whether a SELECT takes all columns of its FROM as they are."""
+    first = node.expressions[0]
+    star = first.this if type(first) is exp.Column else first
+    if type(star) is exp.Star and len(node.expressions) == 1:
+        return True
+    columns = [column for column in node.expressions if type(column) is exp.Column]
+    own = all(folded(column.table) in {"", alias} for column in columns)
+    return own and [column.name for column in columns] == names == [
+        column.alias_or_name for column in node.expressions
+    ]
+
+
+def _adds_up(node: exp.Expr, selects: list[exp.Expr], names: list[str]) -> bool:
+    """Whether a SELECT is the sum of the one column of SELECTs of one row each."""
+    total = node.expressions[0].unalias()
+    column = total.this if type(total) is exp.Sum else None
+    if len(node.expressions) != 1 or type(column) is not exp.Column:
+        return False
+    single = all(
+        type(part) is exp.Select and len(part.expressions) == 1 and not part.args.get("group")
+        for part in selects
+    )
+    ends = any(node.args.get(part) is not None for part in _AFTER)
+    return single and not ends and [column.name] == names
+
+
+def _added(node: exp.Expr, selects: list[exp.Expr], rest: list[exp.Expr]) -> exp.Expr:
+    """The sum of SELECTs of one row each, as an expression of sub-selects."""
+    parts: list[exp.Expr] = [exp.Subquery(this=part.copy()) for part in selects]
+    total = parts[0]
+    for part in parts[1:]:
+        total = exp.Add(this=total, expression=part)
+    item = node.expressions[0]
+    named = exp.alias_(total, item.alias) if item.alias else total
+    made: exp.Expr = exp.Select(expressions=[named])
+    if rest:
+        made.set("with_", exp.With(expressions=[table.copy() for table in rest]))
+    return made
 
 
 def _unwrapped(node: exp.Expr) -> exp.Expr:

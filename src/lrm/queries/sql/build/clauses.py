@@ -86,7 +86,8 @@ class Clauses:
             only(where, "this")
             parts = [element for element in flat(where.this) if id(element) not in self.scope.taken]
             for element in parts:
-                plan = rel.Filter(plan, self.bind.expr(element))
+                chosen = self.scope.chosen(plan, element)
+                plan = rel.Filter(plan, self.bind.expr(element)) if chosen is None else chosen
         group, order = node.args.get("group"), node.args.get("order")
         sets = ((),) if group is None else self._sets(group, items)
         having, qualify = self._condition("having"), self._condition("qualify")
@@ -102,7 +103,9 @@ class Clauses:
     def _ended(self, answers: Selected) -> rel.Plan:
         """The plan of what is selected, with what is displayed of it."""
         node, items = self.node, tuple(answers.items)
-        if answers.grouped or any(element.has(ir.Aggregate) for element in answers.expressions):
+        if answers.grouped or any(
+            element.has(ir.Aggregate, ir.OneValue) for element in answers.expressions
+        ):
             plan: rel.Plan = rel.Aggregate(answers.plan, answers.sets, items, answers.grouped)
         else:
             plan = rel.Project(answers.plan, items)
@@ -361,4 +364,4 @@ def name_of(node: Expr) -> str:
 
 
 def _is_answer(node: Expr) -> bool:
-    return node.has(ir.Aggregate, ir.Window) or ir.is_constant(node)
+    return node.has(ir.Aggregate, ir.Window, ir.OneValue) or ir.is_constant(node)

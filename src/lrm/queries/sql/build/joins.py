@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -32,6 +33,7 @@ from lrm.queries.sql.plan import has_answers, items_of
 from lrm.queries.sql.refusals import ONE_TABLE, PREDICATES, refuse
 from lrm.queries.sql.render import render, shown
 from lrm.queries.sql.source import nulls_are_small
+from lrm.queries.sql.times import is_time
 
 if TYPE_CHECKING:
     from lrm.domain import Lookup
@@ -60,11 +62,6 @@ class From:
         first = clause.this
         swapped = None
         if joins and self._lookup(first) is not None and self._lookup(joins[0].this) is None:
-            side = joins[0].args.get("side") or ""
-            if side == "LEFT":
-                advice = f"begin with the table: FROM {joins[0].this.name} JOIN {first.name}"
-                construct = f"LEFT JOIN from {first.name!r}"
-                raise refuse("join", construct, advice, at=place(joins[0]))
             first, swapped = joins[0].this, first
         plan = self._first(first)
         for number, join in enumerate(joins):
@@ -80,7 +77,7 @@ class From:
 
     def _first(self, node: exp.Expr) -> rel.Plan:
         if node.args.get("pivots"):
-            node = unpivoted(node, self._pivoted_columns(node))
+            node = unpivoted(node, self._pivoted_columns(node), self.domain)
         if type(node) is exp.Subquery:
             only(node, "this", "alias", "with_")
             known = self.builder.with_names(node, self.known)
@@ -126,53 +123,103 @@ class From:
 
     def _join(self, plan: rel.Plan, join: exp.Expr, other: exp.Expr, *, turned: bool) -> rel.Plan:
         inner = None
+        view = self._view(other)
+        if view is not None:
+            return self._join_lookup(plan, join, other, view, turned=turned)
         if type(other) is exp.Subquery:
             inner = self.builder.query(other.this, self.builder.with_names(other, self.known))
         elif type(other) is exp.Table:
             inner = self.known.get(folded(other.name))
         if inner is not None and has_answers(inner):
             return self._beside(plan, join, inner)
-        lookup = self._lookup(other)
-        if lookup is None:
-            names = ", ".join(table.name for table in self.domain.lookups)
-            may = f"only lookups of the domain are joined: {names}" if names else ONE_TABLE
-            raise refuse("join", "JOIN", may, at=place(join))
+        names = ", ".join(table.name for table in self.domain.lookups)
+        may = f"only lookups of the domain are joined: {names}" if names else ONE_TABLE
+        if type(other) is exp.Table and same_name(other.name, self.domain.table):
+            may = "of other groups of the table, LAG(n) OVER (ORDER BY month) is the one before"
+            raise refuse("join", "JOIN of the table with itself", may, at=place(join))
+        raise refuse("join", "JOIN", may, at=place(join))
+
+    def _view(self, node: exp.Expr) -> View | None:
+        """A lookup, or a sub-select of one that chooses columns and rows; None for others."""
+        if type(node) is exp.Subquery:
+            return self.builder.view(node.this)
+        if type(node) is not exp.Table:
+            return None
+        known = self.builder.views.get(folded(node.name))
+        lookup = self._lookup(node)
+        if known is not None or lookup is None:
+            return known
+        return whole(lookup)
+
+    def _join_lookup(
+        self, plan: rel.Plan, join: exp.Expr, other: exp.Expr, view: View, *, turned: bool
+    ) -> rel.Plan:
+        lookup = view.lookup
         shared = self.sources[0].columns.keys() & set(map(folded, lookup.columns))
         if join.args.get("method") and (join.args["method"] != "NATURAL" or shared):
             advice = f"write JOIN {lookup.name} USING ({lookup.key_column})"
             raise refuse("join", f"{join.args['method']} JOIN", advice, at=place(join))
         only(join, "this", "on", "using", "side", "kind", "method")
-        only(other, "this", "alias")
+        only(other, "this", "alias", "with_")
         side, kind = join.args.get("side") or "", join.args.get("kind") or ""
-        side = {"RIGHT": "LEFT"}.get(side, side) if turned else side
+        side = {"RIGHT": "LEFT", "LEFT": "RIGHT"}.get(side, side) if turned else side
+        every = side == "RIGHT"  # the rows of the lookup stay, and groups without rows have 0
+        side = "" if every else side
         if side not in {"", "LEFT"} or kind not in {"", "INNER", "OUTER", "CROSS"}:
             advice = "write JOIN or LEFT JOIN"
             raise refuse("join", f"{side or kind} JOIN", advice, at=place(join))
-        alias = folded(other.alias or lookup.name)
+        alias = folded(other.alias or other.name or lookup.name)
         if any(table.alias == alias for table in self.sources):
             construct = f"two tables called {alias!r}"
             raise refuse("join", construct, "give one an alias", at=place(join))
-        key = self._key(join, lookup, alias)
-        self.sources.append(lookup_source(lookup, alias, key, left=side == "LEFT"))
-        return rel.LookupJoin(plan, lookup.name, key, side == "LEFT", place(join))
+        key, rest = self._key(join, view, alias)
+        self.sources.append(lookup_source(view, alias, key, left=side == "LEFT"))
+        conditions = list(map(Binder(self).expr, rest))
+        if view.where is not None:
+            inner = From(self.builder, {})
+            inner.sources.append(lookup_source(whole(lookup), view.alias, key, left=False))
+            conditions.append(Binder(inner).expr(view.where))
+        flags = side == "LEFT", every
+        joined: rel.Plan = rel.LookupJoin(plan, lookup.name, key, *flags, place(join))
+        for condition, part in zip(conditions, rest, strict=False):
+            if every and condition.has(ir.LookedUp):
+                advice = "it keeps rows of the lookup that it is not true of; write it in WHERE"
+                construct = f"{part.sql(dialect='duckdb')} in this JOIN"
+                raise refuse("join", construct, advice, at=place(part))
+        if conditions and side == "LEFT":  # rows stay, without the columns of the lookup
+            condition = ir.And(tuple(conditions)) if len(conditions) > 1 else conditions[0]
+            columns = {
+                name: ir.Case((condition,), (column,))
+                for name, column in self.sources[-1].columns.items()
+            }
+            self.sources[-1] = Source(alias, columns, "lookup")
+            return joined
+        for condition in conditions:
+            joined = rel.Filter(joined, condition)
+        return joined
 
-    def _key(self, join: exp.Expr, lookup: Lookup, alias: str) -> Expr:
-        """The column that a lookup is joined by, with the lookup's key."""
-        advice = f"join it by its key: {lookup.key} = {alias}.{lookup.key_column}"
-        key = folded(lookup.key_column)
+    def _key(self, join: exp.Expr, view: View, alias: str) -> tuple[Expr, list[exp.Expr]]:
+        """The column that a lookup is joined by, with the lookup's key, and other conditions."""
+        lookup = view.lookup
+        named = next((name for name, own in view.columns.items() if own == lookup.key_column), "")
+        advice = f"join it by its key: {lookup.key} = {alias}.{named or lookup.key_column}"
+        key = folded(named)
         using, on = join.args.get("using") or [], join.args.get("on")
         if on is None and [folded(column.name) for column in using] == [key]:
-            return self.column(exp.column(using[0].copy()))
+            return self.column(exp.column(using[0].copy())), []
         if join.args.get("method"):
-            return self.column(exp.column(exp.to_identifier(lookup.key_column)))
+            return self.column(exp.column(exp.to_identifier(lookup.key_column))), []
         on = on if on is not None or using else self._condition(alias, key)
-        sides = None if on is None else equality(bare(on), alias, key)
-        if on is None or type(bare(on)) is not exp.EQ:
+        parts = [] if on is None else flat(bare(on))
+        known = [(part, equality(bare(part), alias, key)) for part in parts]
+        sides = next((sides for _, sides in known if sides is not None), None)
+        if on is None or not any(type(bare(part)) is exp.EQ for part in parts):
             raise refuse("join", "this JOIN", advice, at=place(join))
         if sides is None:
             construct = f"JOIN ON {on.sql(dialect='duckdb')}"
             raise refuse("join", construct, advice, at=place(join))
-        return self.column(sides[1])
+        first = next(part for part, each in known if each is sides)
+        return self.column(sides[1]), [part for part in parts if part is not first]
 
     def _condition(self, alias: str, key: str) -> exp.Expr | None:
         """The equality in WHERE that joins a lookup without ON."""
@@ -197,7 +244,7 @@ class From:
             self.sources.append(here)
             return rel.CrossAnswers(plan, inner, alias, place(join))
         only(join, "this", "on", "using", "side", "kind")
-        if not has_answers(plan) or join.args.get("side") not in {None, "", "LEFT"}:
+        if join.args.get("side") not in {None, "", "LEFT"}:
             advice = "join answers with the same groups"
             raise refuse("join", "JOIN of answers", advice, at=place(join))
         pairs = []
@@ -209,6 +256,9 @@ class From:
             sides = equality(part, folded(alias))
             if sides is None or folded(sides[0].name) not in columns:
                 construct = f"JOIN ON {part.sql(dialect='duckdb')}"
+                moved = type(part) is exp.EQ and part.find(exp.Add, exp.Sub) is not None
+                if moved and has_answers(plan):
+                    advice = "of the group before, write LAG(n) OVER (ORDER BY …)"
                 raise refuse("join", construct, advice, at=place(join))
             pairs.append((self.column(sides[1]), columns[folded(sides[0].name)]))
         self.sources.append(here)
@@ -288,6 +338,12 @@ class From:
         """The error for a name that nothing has."""
         name, table, at = node.name, folded(node.text("table")), place(node)
         source = next((candidate for candidate in self.sources if candidate.alias == table), None)
+        if self.is_person(node):
+            sentence = (
+                f"{name!r} names the person, and answers per person are not published; count rows "
+                "by the columns that the domain declares"
+            )
+            return SqlError(sentence, code="unknown-column", at=at)
         code, quote = "unknown-column", ""
         if getattr(node.this, "args", {}).get("quoted"):
             code, quote = "quotes", "; use single quotes for text"
@@ -310,12 +366,36 @@ class From:
             sentence = f"no attribute is called {name!r}; {hint}the attributes are {names}"
         return SqlError(sentence + quote, code=code, found=name, at=at)
 
+    def chosen(self, plan: rel.Plan, node: exp.Expr) -> rel.Plan | None:
+        """``key IN (SELECT key … GROUP BY key ORDER BY COUNT(*) DESC LIMIT 3)`` as a join."""
+        inner = bare(node)
+        query = inner.args.get("query") if type(inner) is exp.In else None
+        select = None if query is None else bare(query.this)
+        source = select.args.get("from_") if type(select) is exp.Select else None
+        if query is None or source is None or self._view(source.this) is not None:
+            return None
+        other = self.builder.query(query.this, self.builder.with_names(query, self.known))
+        if not has_answers(other):
+            return None
+        alias = f"({place(query)})"
+        columns = list(self._columns(other, alias).values())
+        if len(columns) != 1:
+            raise refuse("subquery", "IN with several columns", "select one", at=place(query))
+        pair = (Binder(self).expr(inner.this), columns[0])
+        return rel.JoinAnswers(plan, other, alias, (pair,), left=False, at=place(query))
+
     # sub-selects in expressions
 
     def scalar(self, node: exp.Expr) -> Expr:
         """A sub-select in an expression."""
         plan = self.builder.query(node.this, self.known)
         return ir.Scalar(plan, at=place(node))
+
+    def reads_lookup(self, node: exp.Expr) -> bool:
+        """Whether a node is a sub-select of a lookup."""
+        select = node.this if type(node) is exp.Subquery else None
+        source = select.args.get("from_") if type(select) is exp.Select else None
+        return source is not None and self._lookup(source.this) is not None
 
     def among(self, this: Expr | None, query: exp.Expr) -> Expr:
         """``key IN (SELECT key FROM lookup WHERE …)`` as a condition on the key, and EXISTS."""
@@ -337,7 +417,7 @@ class From:
         key = this or there
         if not isinstance(key, ir.Attribute | ir.Column):
             raise refused
-        inner.sources.append(lookup_source(lookup, alias, key, left=False))
+        inner.sources.append(lookup_source(whole(lookup), alias, key, left=False))
         items = [column for column in select.expressions if type(column) is exp.Column]
         selected_columns = [inner.column(column) for column in items]
         if this is not None and (selected_columns != [this] or len(select.expressions) != 1):
@@ -378,6 +458,10 @@ class From:
         ]
         return any_true(shown(condition), render(condition, named), [keys, *value_columns])
 
+    def is_time(self, node: Expr) -> bool:
+        """Whether an expression is a column of times of the table."""
+        return is_time(node, self.domain)
+
     def is_person(self, node: exp.Expr) -> bool:
         """Whether a column identifies the person of a row."""
         unit = self.domain.unit
@@ -387,12 +471,62 @@ class From:
         return folded(node.name) == folded(unit.column)
 
 
-def lookup_source(lookup: Lookup, alias: str, key: Expr, *, left: bool) -> Source:
+def same_name(name: str, table: str | None) -> bool:
+    """Whether a name is that of the declared table, without its schema."""
+    return table is not None and folded(name) == folded(table.rpartition(".")[2])
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A lookup as FROM has it: its columns by the names that they have there, and its rows."""
+
+    lookup: Lookup
+    columns: Mapping[str, str]
+    where: exp.Expr | None = None
+    alias: str = ""  # what the lookup is called in that condition
+
+
+def whole(lookup: Lookup) -> View:
+    """A lookup by itself."""
+    return View(lookup, {column: column for column in (lookup.key_column, *lookup.columns)})
+
+
+def view_of(node: exp.Expr, lookups: Mapping[str, Lookup]) -> View | None:
+    """A SELECT that chooses columns and rows of a lookup; None for any other."""
+    while type(node) is exp.Subquery:
+        node = node.this
+    source = node.args.get("from_") if type(node) is exp.Select else None
+    table = None if source is None else source.this
+    lookup = lookups.get(folded(table.name)) if type(table) is exp.Table else None
+    if lookup is None:
+        return None
+    only(node, "expressions", "from_", "where")
+    own = {folded(column): column for column in (lookup.key_column, *lookup.columns)}
+    columns: dict[str, str] = {}
+    for item in node.expressions:
+        inner = item.unalias()
+        if type(inner) is exp.Star:
+            columns |= {column: column for column in own.values()}
+        elif type(inner) is exp.Column and folded(inner.name) in own:
+            columns[item.alias_or_name] = own[folded(inner.name)]
+        else:
+            advice = "it may choose columns and rows; compute outside of it"
+            raise refuse("join", f"this sub-select of {lookup.name}", advice, at=place(item))
+    where = node.args.get("where")
+    alias = folded(table.alias_or_name) if table is not None else ""
+    return View(lookup, columns, None if where is None else where.this, alias)
+
+
+def lookup_source(view: View, alias: str, key: Expr, *, left: bool) -> Source:
     """The columns of a lookup in FROM; rows without a match stay where ``left``."""
-    columns: dict[str, Expr] = {
-        folded(column): ir.LookedUp(key, lookup.name, column) for column in lookup.columns
-    }
+    lookup = view.lookup
     key_expr: Expr = key
     if left:
         key_expr = ir.Case((ir.LookedUp(key, lookup.name, ""),), (key,))
-    return Source(alias, {folded(lookup.key_column): key_expr, **columns}, "lookup")
+    columns: dict[str, Expr] = {
+        folded(name): key_expr
+        if column == lookup.key_column
+        else ir.LookedUp(key, lookup.name, column)
+        for name, column in view.columns.items()
+    }
+    return Source(alias, columns, "lookup")

@@ -14,7 +14,7 @@ from lrm.queries.sql.refusals import refuse
 _ADVICE = "write one SUM(CASE WHEN … THEN … END) per column"
 
 
-def unpivoted(node: exp.Expr, columns: list[str]) -> exp.Expr:
+def unpivoted(node: exp.Expr, columns: list[str], domain: Domain) -> exp.Expr:
     """``t PIVOT (SUM(x) FOR a IN (1, 2))`` as a sub-select that groups by all other columns."""
     pivots = node.args["pivots"]
     pivot = pivots[0]
@@ -23,7 +23,7 @@ def unpivoted(node: exp.Expr, columns: list[str]) -> exp.Expr:
     fields = pivot.args.get("fields") or []
     if any(type(expression) is not exp.In or not expression.expressions for expression in fields):
         raise refuse("clause", "PIVOT without listed values", _ADVICE, at=place(node))
-    values = [_listed(expression) for expression in fields]
+    values = [_listed(expression, domain) for expression in fields]
     read = {folded(expression.name) for expression in pivot.find_all(exp.Column)}
     group_names = [name for name in columns if name and folded(name) not in read]
     groups = [exp.column(name, quoted=True) for name in group_names]
@@ -45,7 +45,7 @@ def pivot_statement(node: exp.Expr, domain: Domain) -> exp.Expr:
     values: list[list[tuple[exp.Expr, exp.Expr]]] = []
     for expression in node.expressions:
         if type(expression) is exp.In and expression.expressions:
-            values.append(_listed(expression))
+            values.append(_listed(expression, domain))
             continue
         names = {folded(name): name for name in domain.names}
         name = names.get(folded(expression.name)) if type(expression) is exp.Column else None
@@ -65,10 +65,21 @@ def pivot_statement(node: exp.Expr, domain: Domain) -> exp.Expr:
     return select
 
 
-def _listed(node: exp.Expr) -> list[tuple[exp.Expr, exp.Expr]]:
-    """The column of ``a IN (1, 2 AS b)`` with each of its values."""
+def _listed(node: exp.Expr, domain: Domain) -> list[tuple[exp.Expr, exp.Expr]]:
+    """The column of ``a IN (1, 2 AS b)`` with each of its values, as in ``a IN ([1], [2])``."""
+    names = {folded(name): name for name in domain.names}
+    name = names.get(folded(node.this.name))
+    attribute = None if name is None else domain.attribute(name)
+    texts = isinstance(attribute, Categories) and attribute.value_type == "text"
     values = (value.this if type(value) is exp.PivotAlias else value for value in node.expressions)
-    return [(node.this, value) for value in values]
+    listed = []
+    for value in values:
+        literal = value
+        if type(value) is exp.Column and not value.table:
+            number = value.name.isdigit() and not texts
+            literal = exp.Literal(this=value.name, is_string=not number)
+        listed.append((node.this, literal))
+    return listed
 
 
 def _answers(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlglot import exp
@@ -12,6 +13,7 @@ from lrm.queries.sql.bind.scope import bare, flat, folded, place
 from lrm.queries.sql.people.features import conjunction, inside
 from lrm.queries.sql.people.persons import CountedPersons
 from lrm.queries.sql.people.select import Lowered, PeopleSelect, Tables, value_of
+from lrm.queries.sql.people.sub_selects import PerPersonSelect
 from lrm.queries.sql.refusals import refuse
 from lrm.queries.sql.source import DUCKDB
 
@@ -21,8 +23,8 @@ PER_PERSON = "answers per person are not published; count persons with a conditi
 class DirectSelect(PeopleSelect):
     """A SELECT over tables."""
 
-    def lower(self) -> Lowered:
-        """Rewrite the SELECT."""
+    def lower(self, named: Mapping[str, exp.Expr]) -> Lowered:
+        """Rewrite the SELECT; ``named`` are the sub-selects that WITH names."""
         source = self.node.args["from_"].this
         table = self.table_of(source)
         if table is None:
@@ -35,7 +37,8 @@ class DirectSelect(PeopleSelect):
         for join in self.node.args.get("joins") or []:
             other = self.table_of(join.this)
             if other is None:
-                joins.append(join)  # a lookup, or an error of the compiler
+                if not self._join_sub_select(join, table, named):
+                    joins.append(join)  # a lookup, or an error of the compiler
                 continue
             if other.is_single and (join.args.get("side") or "").upper() != "LEFT":
                 inner.append(other)
@@ -54,18 +57,60 @@ class DirectSelect(PeopleSelect):
         self._check_no_persons(every)
         if not events:
             self._lower_conditions(every)
-            return Lowered(self.finish(), None)
+            return Lowered(self.finish(), (None,))
+        return self._of_events(events[0], every, inner)
+
+    def _of_events(
+        self, table: PrivateTable, every: Tables, inner: Sequence[PrivateTable]
+    ) -> Lowered:
+        """A SELECT over one table of events: of rows, of different persons, or of both."""
+        self.check_windows(self.node, table)
         counted = CountedPersons(self.features, self.node, self.conditions)
-        if counted.counts_persons(events[0]):
-            return Lowered(counted.lower(events[0], every), None)
-        for single in inner:
-            if not self._uses(single, every):
-                self.conditions.append(self.features.want(single, "exists"))
-        return Lowered(self.finish(), events[0].name)
+        persons, rows = counted.aggregates_of(table)
+        if persons and not rows:
+            return Lowered(counted.lower(table, every), (None,))
+        known = [
+            self.features.want(single, "exists")
+            for single in inner
+            if not self._uses(single, every)
+        ]
+        if persons:
+            return Lowered(counted.lower(table, every, known), (None, table.name))
+        self.conditions += known
+        return Lowered(self.finish(), (table.name,))
+
+    def _join_sub_select(
+        self, join: exp.Expr, table: PrivateTable, named: Mapping[str, exp.Expr]
+    ) -> bool:
+        """Join rows with what a sub-select says of their persons, if ``join`` names such a one."""
+        inner, name = join.this, folded(join.this.alias_or_name)
+        if isinstance(inner, exp.Table) and folded(inner.name) in named:
+            inner = named[folded(inner.name)]
+        select = bare(inner.this) if isinstance(inner, (exp.CTE, exp.Subquery)) else None
+        clause = select.args.get("from_") if isinstance(select, exp.Select) else None
+        owner = None if clause is None else self.table_of(clause.this)
+        if owner is None or not isinstance(select, exp.Select) or not select.args.get("group"):
+            return False
+        if (join.args.get("side") or "") or not self.on_persons(join, table, owner):
+            raise refuse("join", f"JOIN {name}", f"write JOIN {name} USING ({table.person})")
+        sub_select = PerPersonSelect(self.features, self.node, self.conditions)
+        columns = sub_select.joined_columns(select.copy(), owner)
+        for column in list(self.node.find_all(exp.Column)):
+            value = columns.get(folded(column.name))
+            own = folded(column.table) == name or (
+                not column.table and table.attribute(column.name) is None
+            )
+            if value is None or not own or folded(column.name) == folded(table.person):
+                continue
+            replacement: exp.Expr = exp.paren(value.copy())
+            if column.parent is self.node:
+                replacement = exp.alias_(replacement, column.name)
+            column.replace(replacement)
+        return True
 
     def _uses(self, single: PrivateTable, every: Tables) -> bool:
         """Whether the SELECT uses a column of a table that no row without a person has."""
-        names = {folded(a.name) for a in single.attributes if a.null == "drop"}
+        names = {folded(a.name) for a in single.attributes if a.null != "cell"}
         owners = {alias for alias, table in every.items() if table is single}
         return any(
             folded(column.name) in names and (not column.table or folded(column.table) in owners)

@@ -8,7 +8,17 @@ from typing import Any
 
 from sqlglot import exp
 
-from lrm.domain.people import Feature, People, PrivateTable, flag, like, undeclared
+from lrm.domain import Integers
+from lrm.domain.people import (
+    Feature,
+    People,
+    PrivateTable,
+    flag,
+    like,
+    restricted,
+    summed,
+    undeclared,
+)
 from lrm.errors import SqlError
 from lrm.queries.sql.bind.scope import bare, folded, place
 from lrm.queries.sql.refusals import refuse
@@ -34,22 +44,39 @@ class _Wanted:
     constants: set[int] = field(default_factory=set)
     added_up: bool = False
 
-    def feature(self) -> Feature | None:
-        """The feature, where the domain does not declare it."""
+    def feature(self, declared: Sequence[Feature]) -> Feature | None:
+        """The feature, where the domain does not declare it; ``declared`` are those that it does.
+
+        A count or sum with a condition has the range of the one without.
+        """
         if self.declared is not None:
             return None
         source = None if self.column is None else self.of.attribute(self.column)
+        clip = None
         if self.value == "exists":
             attribute: Any = flag(self.name)
         elif self.value in {"min", "max", "first", "last"} and source is not None:
             attribute = like(source, self.name)
-        elif self.added_up or self.value == "sum":
-            raise SqlError(self._undeclared(), code="subquery")
         else:
-            attribute = undeclared(self.name, self.constants)
+            whole = (self.of.name, self.value, self.column, None, self.order)
+            for feature in declared:
+                part = restricted(feature, self.name, self.where)
+                if feature.meaning == whole and part is not None and not self.is_compared:
+                    return part
+            known = None
+            if self.value == "sum" and source is not None:
+                known = summed(source, self.name, self.constants)
+            if self.added_up or (self.value == "sum" and known is None):
+                raise SqlError(self._undeclared(), code="subquery")
+            attribute, clip = known or (undeclared(self.name, self.constants), None)
         return Feature(
-            attribute, self.of.name, self.value, self.column, self.where, None, self.order
+            attribute, self.of.name, self.value, self.column, self.where, clip, self.order
         )
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether it is compared with constants, and not used otherwise."""
+        return bool(self.constants) and not self.added_up
 
     def _undeclared(self) -> str:
         rules = [f"of: {self.of.name}", f"value: {self.value}"]
@@ -65,10 +92,19 @@ class _Wanted:
 
 
 class Features:
-    """The features of one batch: each once, however often statements write it."""
+    """The features of one batch: each once, however often statements write it.
 
-    def __init__(self, people: People) -> None:
+    Parameters
+    ----------
+    people
+        The people, which may declare some.
+    known
+        Further ones that a release has.
+    """
+
+    def __init__(self, people: People, known: Sequence[Feature] = ()) -> None:
         self.people = people
+        self._declared = [*people.features, *known]
         self._wanted: dict[tuple[object, ...], _Wanted] = {}
 
     def want(
@@ -93,7 +129,7 @@ class Features:
         key = (of.name, value, column, text, order)
         wanted = self._wanted.get(key)
         if wanted is None:
-            declared = next((f for f in self.people.features if f.meaning == key), None)
+            declared = next((f for f in self._declared if f.meaning == key), None)
             name = declared.name if declared else self._free(f"{of.name}_{value}")
             wanted = _Wanted(name, of, value, column, text, order, declared)
             self._wanted[key] = wanted
@@ -101,7 +137,7 @@ class Features:
 
     def _free(self, name: str) -> str:
         taken = {folded(wanted.name) for wanted in self._wanted.values()}
-        taken |= {folded(feature.name) for feature in self.people.features}
+        taken |= {folded(feature.name) for feature in self._declared}
         taken |= {folded(a.name) for table in self.people.tables for a in table.attributes}
         number, candidate = 1, name
         while folded(candidate) in taken:
@@ -116,13 +152,30 @@ class Features:
 
     def made(self) -> list[Feature]:
         """Those that the domain does not declare."""
-        every = (wanted.feature() for wanted in self._wanted.values())
+        every = (wanted.feature(self.people.features) for wanted in self._wanted.values())
         return [feature for feature in every if feature is not None]
 
     def every(self) -> list[Feature]:
         """All that statements use, declared ones too."""
         declared = (wanted.declared for wanted in self._wanted.values())
         return [*(feature for feature in declared if feature is not None), *self.made()]
+
+    def check_known(self) -> None:
+        """Refuse what the known features do not tell: others, and larger constants."""
+        undeclared_names = {f.name for f in self._declared} - {f.name for f in self.people.features}
+        for wanted in self._wanted.values():
+            feature = wanted.declared
+            short = feature is not None and wanted.name in undeclared_names
+            # A number that no domain declares ends at the constants of the release's statements.
+            attribute = None if feature is None else feature.attribute
+            most = attribute.high - 1 if isinstance(attribute, Integers) else 0
+            beyond = short and bool(wanted.added_up or max(wanted.constants, default=0) > most)
+            if feature is None or (beyond and wanted.value in {"count", "sum", "distinct"}):
+                raise SqlError(
+                    f"the release has no {wanted.value} per person in {wanted.of.name!r} with this "
+                    "condition; plan a new release that includes it",
+                    code="subquery",
+                )
 
     def note_use(self, tree: exp.Expr) -> None:
         """Note which constants features are compared with, and which are used otherwise."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlglot import exp
 
 from lrm.domain import Categories, Dates, Integers
@@ -24,6 +26,13 @@ def group_values(node: exp.Expr, table: PrivateTable) -> list[tuple[str, exp.Exp
     if isinstance(plain, exp.Cast):
         plain = bare(plain.this)
     attribute = table.attribute(plain.name) if isinstance(plain, exp.Column) else None
+    if isinstance(plain, exp.Column) and attribute is None:
+        raise refuse(
+            "unknown-column",
+            f"GROUP BY {plain.name}",
+            f"table {table.name!r} declares no attribute {plain.name!r}; its values must be public",
+            at=place(node),
+        )
     column = exp.column(attribute.name) if attribute is not None else None
     if column is not None and isinstance(attribute, Categories) and period is None:
         return [
@@ -45,13 +54,38 @@ def group_values(node: exp.Expr, table: PrivateTable) -> list[tuple[str, exp.Exp
     )
 
 
+def union_by_group(
+    node: exp.Select,
+    values: list[tuple[str, exp.Expr]],
+    part_of: Callable[[exp.Select, str, exp.Expr], exp.Expr],
+) -> exp.Expr:
+    """UNION ALL of one SELECT per group, which ``part_of`` makes of a copy; ORDER BY comes last."""
+    if len(values) > MOST_GROUPS:
+        raise refuse("size", f"persons in {len(values):,} groups", "group by fewer")
+    ending = {key: node.args.get(key) for key in ("order", "limit", "offset")}
+    for key in ending:
+        node.set(key, None)
+    union: exp.Expr | None = None
+    for label, condition in values:
+        copied = node.copy()
+        copied.set("with_", None)
+        part = part_of(copied, label, condition)
+        union = part if union is None else exp.Union(this=union, expression=part, distinct=False)
+    assert union is not None  # noqa: S101 - an attribute has values
+    for key, value in ending.items():
+        if value is not None:
+            union.set(key, value)
+    return union
+
+
 def _period_values(
     attribute: Dates, column: exp.Column, period: str | None
 ) -> list[tuple[str, exp.Expr]]:
     """Periods of a column of dates, the declared ones or longer ones."""
     lengths = ("day", "month", "year")
     period = period or attribute.by
-    if period not in lengths or lengths.index(period) < lengths.index(attribute.by):
+    shorter = attribute.by not in lengths or period not in lengths
+    if shorter or lengths.index(period) < lengths.index(attribute.by):
         raise refuse(
             "aggregate", f"date_trunc({period!r})", f"{attribute.name!r} is by {attribute.by}"
         )

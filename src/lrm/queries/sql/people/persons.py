@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from sqlglot import exp
 
 from lrm.domain.people import PrivateTable
 from lrm.queries.sql.bind.scope import bare, folded
 from lrm.queries.sql.people.features import conjunction, unqualified
-from lrm.queries.sql.people.groups import MOST_GROUPS, group_values
-from lrm.queries.sql.people.select import PeopleSelect, Tables, aggregates_in, value_of
+from lrm.queries.sql.people.groups import group_values, union_by_group
+from lrm.queries.sql.people.select import (
+    PeopleSelect,
+    Tables,
+    aggregates_in,
+    condition_of,
+    resolved_group,
+    value_of,
+)
 from lrm.queries.sql.refusals import refuse
 
 
+@dataclass(eq=False)
 class CountedPersons(PeopleSelect):
-    """A SELECT of ``COUNT(DISTINCT person)`` over events."""
+    """A SELECT with ``COUNT(DISTINCT person)`` over events.
 
-    def counts_persons(self, table: PrivateTable) -> bool:
-        """Whether the aggregates are counts of different persons; an error where only some are."""
+    Where it has aggregates of rows too, it reads two levels: each aggregate has the condition that
+    its rows are of one of them, and ``known`` are further conditions on rows.
+    """
+
+    known: Sequence[exp.Expr] | None = None
+
+    def aggregates_of(self, table: PrivateTable) -> tuple[list[exp.Expr], list[exp.Expr]]:
+        """The aggregates that count different persons, and those of rows."""
         every = aggregates_in(self.node)
-        distinct = [node for node in every if self._distinct_person(node, table) is not None]
-        if distinct and len(distinct) < len(every):
-            raise refuse(
-                "aggregate",
-                "COUNT(DISTINCT person) beside aggregates of rows",
-                "persons and rows are answered at different levels; write two statements",
-            )
-        return bool(distinct)
+        persons = [node for node in every if self._distinct_person(node, table) is not None]
+        return persons, [node for node in every if node not in persons]
 
     def _distinct_person(self, node: exp.Expr, table: PrivateTable) -> list[exp.Expr] | None:
         """The conditions of ``COUNT(DISTINCT [CASE WHEN … THEN] person [END])``; else None."""
@@ -44,11 +55,16 @@ class CountedPersons(PeopleSelect):
         is_person = isinstance(value, exp.Column) and folded(value.name) == folded(table.person)
         return conditions if is_person else None
 
-    def lower(self, table: PrivateTable, every: Tables) -> exp.Expr:
+    def lower(
+        self, table: PrivateTable, every: Tables, known: Sequence[exp.Expr] | None = None
+    ) -> exp.Expr:
         """Rewrite the SELECT: one that counts persons, or one for each group of events."""
+        self.known = known
         rest, outer = self.split_where(self.node, table, every)
         group = self.node.args.get("group")
-        groups = [] if group is None else [self._resolved(item) for item in group.expressions]
+        groups = (
+            [] if group is None else [resolved_group(self.node, item) for item in group.expressions]
+        )
         of_events = [item for item in groups if self.is_about(item, table, every)]
         self.set_where(outer)
         for owner in every.values():
@@ -56,23 +72,27 @@ class CountedPersons(PeopleSelect):
                 self.conditions.append(self.features.want(owner, "exists"))
         if of_events:
             return self._by_group(of_events, groups, table, rest)
-        for node in aggregates_in(self.node):
-            self._replace_count(node, table, rest)
+        self._replace_aggregates(self.node, table, rest)
         return self.finish()
 
-    def _resolved(self, item: exp.Expr) -> exp.Expr:
-        """What an element of GROUP BY stands for: a position or an alias of the SELECT list."""
-        plain = bare(item)
-        if isinstance(plain, exp.Literal) and plain.name.isdigit():
-            chosen: exp.Expr = value_of(self.node.expressions[int(plain.name) - 1])
-            return chosen
-        is_name = isinstance(plain, exp.Column) and not plain.table
-        name: str = plain.name if is_name else ""
-        for column in self.node.expressions if is_name else ():
-            if isinstance(column, exp.Alias) and folded(column.alias) == folded(name):
-                plain = column.this
-        resolved: exp.Expr = plain
-        return resolved
+    def _replace_aggregates(
+        self, select: exp.Expr, table: PrivateTable, rest: list[exp.Expr]
+    ) -> None:
+        """Let each aggregate be of persons or of rows, under conditions on rows."""
+        for node in aggregates_in(select):
+            if self._distinct_person(node, table) is not None:
+                self._replace_count(node, table, rest)
+            elif self.known is not None:
+                self._restrict(node, [condition_of(table.name), *rest, *self.known])
+
+    def _restrict(self, node: exp.Expr, conditions: Sequence[exp.Expr]) -> None:
+        """Add conditions to those of an aggregate of rows."""
+        target = node
+        if isinstance(node.parent, exp.Filter):
+            target = node.parent
+            conditions = [*conditions, unqualified(target.expression.this)]
+        where = exp.Where(this=conjunction(conditions))
+        target.replace(exp.Filter(this=node.copy(), expression=where))
 
     def _replace_count(self, node: exp.Expr, table: PrivateTable, rest: list[exp.Expr]) -> None:
         conditions = self._distinct_person(node, table) or []
@@ -81,7 +101,9 @@ class CountedPersons(PeopleSelect):
             target = node.parent
             conditions = [*conditions, target.expression.this]
         extra = [unqualified(condition) for condition in conditions]
-        column = self.features.want(table, "exists", None, conjunction([*rest, *extra]))
+        column: exp.Expr = self.features.want(table, "exists", None, conjunction([*rest, *extra]))
+        if self.known is not None:
+            column = exp.and_(condition_of(None), column)
         count = exp.Count(this=exp.Star(), big_int=True)
         target.replace(exp.Filter(this=count, expression=exp.Where(this=column)))
 
@@ -100,36 +122,29 @@ class CountedPersons(PeopleSelect):
                 "group by one column of the rows, and by columns of the person",
             )
         of_persons = [item.copy() for item in groups if item is not of_events[0]]
-        values = group_values(of_events[0], table)
-        if len(values) > MOST_GROUPS:
-            raise refuse("size", f"a count of persons in {len(values):,} groups", "group by fewer")
-        ending = {key: self.node.args.get(key) for key in ("order", "limit", "offset")}
-        for key in ending:
-            self.node.set(key, None)
         group = exp.Group(expressions=of_persons) if of_persons else None
         self.node.set("group", group)
-        union: exp.Expr | None = None
-        for label, condition in values:
-            part = self._of_group(of_events[0], label)
-            for node in aggregates_in(part):
-                self._replace_count(node, table, [*rest, condition])
-            part = self.finish(part)
-            union = (
-                part if union is None else exp.Union(this=union, expression=part, distinct=False)
-            )
-        assert union is not None  # noqa: S101 - an attribute has values
-        for key, value in ending.items():
-            if value is not None:
-                union.set(key, value)
-        return union
+        return union_by_group(
+            self.node,
+            group_values(of_events[0], table),
+            lambda part, label, condition: self._of_group(
+                part, of_events[0], label, table, [*rest, condition]
+            ),
+        )
 
-    def _of_group(self, group: exp.Expr, label: str) -> exp.Select:
-        """The SELECT with the label of a group in the place of its column."""
-        part = self.node.copy()
-        part.set("with_", None)
+    def _of_group(
+        self,
+        part: exp.Select,
+        group: exp.Expr,
+        label: str,
+        table: PrivateTable,
+        rest: list[exp.Expr],
+    ) -> exp.Expr:
+        """The SELECT of one group, with the label in the place of its column."""
         for item in part.expressions:
             value = value_of(item)
-            if group in (value, self._resolved(value)):
+            if group in (value, resolved_group(part, value)):
                 name = item.alias_or_name or value.name or "group"
                 item.replace(exp.alias_(exp.Literal.string(label), name))
-        return part
+        self._replace_aggregates(part, table, rest)
+        return self.finish(part)

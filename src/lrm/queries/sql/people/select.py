@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from lrm.domain.people import People, PrivateTable
+from lrm.domain.people import PERSONS, SOURCE, People, PrivateTable
 from lrm.queries.sql.bind.scope import bare, flat, folded, place
 from lrm.queries.sql.people.features import Features, conjunction, unqualified
 from lrm.queries.sql.refusals import refuse
@@ -23,7 +23,13 @@ class Lowered:
     """What takes the place of a SELECT, and which level it reads."""
 
     tree: exp.Expr
-    base: str | None  # the table of events, or None for persons
+    bases: tuple[str | None, ...]  # the table of events, or None for persons; of a ratio both
+
+
+def condition_of(base: str | None) -> exp.Expr:
+    """The condition that a row among those of several levels is of one of them."""
+    label = PERSONS if base is None else base
+    return exp.EQ(this=exp.column(SOURCE, quoted=True), expression=exp.Literal.string(label))
 
 
 @dataclass(eq=False)
@@ -85,6 +91,9 @@ class PeopleSelect:
         """Whether a condition is on columns of the events; an error where it mixes both."""
         owners = set()
         for column in node.find_all(exp.Column):
+            if column.name in self.features.names:
+                owners.add("")  # of the person
+                continue
             owner = every.get(folded(column.table)) if column.table else None
             if owner is None:
                 known = [one for one in (table, *every.values()) if one.attribute(column.name)]
@@ -105,20 +114,8 @@ class PeopleSelect:
             raise refuse(
                 "join", f"{side or 'this'} JOIN of {other.name!r}", "write JOIN or LEFT JOIN"
             )
-        using = [folded(column.name) for column in join.args.get("using") or []]
-        on = join.args.get("on")
-        persons = {folded(table.person), folded(other.person)}
-        if using == [folded(table.person)] and len(persons) == 1:
-            return
-        condition = None if on is None else bare(on)
-        sides = (
-            {folded(condition.this.name), folded(condition.expression.name)}
-            if isinstance(condition, exp.EQ)
-            and isinstance(condition.this, exp.Column)
-            and isinstance(condition.expression, exp.Column)
-            else set()
-        )
-        if sides != persons:
+        if not self.on_persons(join, table, other):
+            on = join.args.get("on")
             shown = on.sql(dialect=DUCKDB) if on is not None else "nothing"
             raise refuse(
                 "join",
@@ -127,6 +124,21 @@ class PeopleSelect:
                 f"{other.name}.{other.person}",
                 at=place(join.this),
             )
+
+    def on_persons(self, join: exp.Expr, table: PrivateTable, other: PrivateTable) -> bool:
+        """Whether a join compares the persons of two tables, and nothing else."""
+        using = [folded(column.name) for column in join.args.get("using") or []]
+        on = join.args.get("on")
+        persons = {folded(table.person), folded(other.person)}
+        if using == [folded(table.person)] and len(persons) == 1:
+            return True
+        condition = None if on is None else bare(on)
+        return (
+            isinstance(condition, exp.EQ)
+            and isinstance(condition.this, exp.Column)
+            and isinstance(condition.expression, exp.Column)
+            and {folded(condition.this.name), folded(condition.expression.name)} == persons
+        )
 
     def aggregates(self, node: exp.Expr, table: PrivateTable, rest: Sequence[exp.Expr]) -> exp.Expr:
         """An expression of aggregates per person, with a feature in the place of each."""
@@ -151,6 +163,33 @@ class PeopleSelect:
             column.set("table", None)
         result: exp.Expr = holder.this
         return result
+
+    def check_windows(self, select: exp.Expr, table: PrivateTable) -> None:
+        """Refuse windows over rows, but for ROW_NUMBER() that takes a person's first row.
+
+        Windows over groups are computed from their answers.
+        """
+        for window in select.find_all(exp.Window):
+            partition = window.args.get("partition_by") or []
+            if any(is_person(item, table, self.node) for item in partition):
+                raise refuse(
+                    "window",
+                    f"{window.this.sql(dialect=DUCKDB)} over the rows of a person",
+                    "rows of one person are compared by features alone, such as MIN, MAX and COUNT "
+                    "with a condition",
+                    at=place(window),
+                )
+            group = (window.parent_select or select).args.get("group")
+            keys = [] if group is None else group.expressions
+            of_persons = any(is_person(key, table, self.node) for key in keys)
+            if aggregates_in(window) and (of_persons or not keys):
+                raise refuse(
+                    "window",
+                    f"{window.this.sql(dialect=DUCKDB)} over rows of several persons",
+                    "what is counted of a person may depend on that person's rows alone; group by "
+                    "the number, and rank the groups",
+                    at=place(window),
+                )
 
     def feature(  # noqa: PLR0911 - one per aggregate
         self, node: exp.Expr, table: PrivateTable, rest: Sequence[exp.Expr]
@@ -205,6 +244,21 @@ def is_person(node: Any, table: PrivateTable, select: exp.Select) -> bool:
 def value_of(item: exp.Expr) -> Any:
     """An element of the SELECT list without its alias."""
     return bare(item.this if isinstance(item, exp.Alias) else item)
+
+
+def resolved_group(select: exp.Select, item: exp.Expr) -> exp.Expr:
+    """What an element of GROUP BY stands for: a position or an alias of the SELECT list."""
+    plain = bare(item)
+    if isinstance(plain, exp.Literal) and plain.name.isdigit() and not plain.is_string:
+        place = int(plain.name) - 1
+        if 0 <= place < len(select.expressions):
+            plain = value_of(select.expressions[place])
+    is_name = isinstance(plain, exp.Column) and not plain.table
+    for column in select.expressions if is_name else ():
+        if isinstance(column, exp.Alias) and folded(column.alias) == folded(plain.name):
+            plain = bare(column.this)
+    resolved: exp.Expr = plain
+    return resolved
 
 
 def aggregates_in(node: exp.Expr) -> list[exp.Expr]:

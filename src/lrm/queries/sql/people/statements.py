@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from sqlglot import exp
 
-from lrm.domain.people import Level, People
+from lrm.domain.people import SOURCE, Level, Levels, People
 from lrm.errors import DomainError, SqlError
 from lrm.queries.sql.bind.scope import bare, folded
 from lrm.queries.sql.people.direct import DirectSelect
 from lrm.queries.sql.people.features import Features
-from lrm.queries.sql.people.select import Lowered, is_person, numbered, table_of
+from lrm.queries.sql.people.select import (
+    Lowered,
+    condition_of,
+    is_person,
+    numbered,
+    table_of,
+)
 from lrm.queries.sql.people.sub_selects import PerPersonSelect
 from lrm.queries.sql.refusals import refuse
 
@@ -23,18 +29,20 @@ Known = dict[str, exp.Expr]
 class Lowering:
     """Rewrites the statements of one batch, and collects their features."""
 
-    def __init__(self, people: People) -> None:
+    def __init__(self, people: People, level: Level | Levels | None = None) -> None:
         self.people = people
-        self.features = Features(people)
+        levels = level.levels if isinstance(level, Levels) else [] if level is None else [level]
+        self.features = Features(people, [f for one in levels for f in one.features])
+        self._selects_made: list[Lowered] = []
 
-    def statement(self, tree: exp.Expr) -> tuple[exp.Expr, str | None]:
-        """Rewrite one statement; with the table of its events, or None for persons."""
+    def statement(self, tree: exp.Expr) -> exp.Expr:
+        """Rewrite one statement."""
         tree = tree.copy()
-        bases: set[str | None] = set()
-        for select, known in list(self._selects(tree, {})):
+        selects = list(self._selects(tree, {}))
+        for select, known in selects:
             clause = select.args.get("with_")
             lowered = self._lowered(select, known)
-            bases.add(lowered.base)
+            self._selects_made.append(lowered)
             if select is tree:
                 tree = lowered.tree
                 if clause is not None and tree.args.get("with_") is None:
@@ -46,11 +54,9 @@ class Lowering:
             clause.set("expressions", rest)
             if not rest:
                 clause.pop()
-        if not bases:
+        if not selects:
             raise refuse("clause", "SELECT without FROM", "name the table")
-        if len(bases) > 1:
-            raise levels_differ()
-        return tree, bases.pop()
+        return tree
 
     def _lowered(self, select: exp.Select, known: Known) -> Lowered:
         source = select.args["from_"].this
@@ -58,7 +64,7 @@ class Lowering:
         if isinstance(source, exp.Table) and folded(source.name) in known:
             inner = known[folded(source.name)].this
         if inner is None:
-            return DirectSelect(self.features, select).lower()
+            return DirectSelect(self.features, select).lower(known)
         return PerPersonSelect(self.features, select).lower(bare(inner).copy())
 
     def _selects(self, tree: exp.Expr, known: Known) -> Iterator[tuple[exp.Select, Known]]:
@@ -105,15 +111,56 @@ class Lowering:
             return True
         return next(numbered(node), None) is not None
 
-    def level(self, trees: Sequence[exp.Expr], bases: Sequence[str | None]) -> Level:
-        """The one level that the statements read."""
-        if len(set(bases)) > 1:
-            raise levels_differ()
-        base = bases[0]
-        names = {folded(node.name) for tree in trees for node in tree.find_all(exp.Column)}
-        for tree in trees:
-            self.features.note_use(tree)
+    def level(self) -> Level | Levels:
+        """The level that the statements read; of several, each SELECT then reads its own."""
+        for lowered in self._selects_made:
+            self.features.note_use(lowered.tree)
+        bases = list(dict.fromkeys(base for made in self._selects_made for base in made.bases))
+        bases.sort(key=lambda base: base is not None)
+        try:
+            levels = [self._level(base) for base in bases]
+            if len(levels) == 1:
+                return levels[0]
+            every = Levels(tuple(levels))
+        except DomainError as error:
+            raise SqlError(str(error), code="subquery") from None
+        self._mark()
+        return every
+
+    def within(self, level: Level | Levels) -> Level | Levels:
+        """Let the statements read a level that is given: that of a release."""
+        for lowered in self._selects_made:
+            self.features.note_use(lowered.tree)
+        self.features.check_known()
+        bases = {base for made in self._selects_made for base in made.bases}
+        levels = level.levels if isinstance(level, Levels) else (level,)
+        for base in bases - {one.base for one in levels}:
+            about = "persons" if base is None else f"rows of {base!r}"
+            raise SqlError(f"the release has no answers about {about}", code="unknown-table")
+        if isinstance(level, Levels):
+            self._mark()
+        return level
+
+    def _mark(self) -> None:
+        """Let each SELECT read the rows of its own level."""
+        for made in self._selects_made:
+            if len(made.bases) == 1:  # one of two levels has a condition for each aggregate
+                of_level = condition_of(made.bases[0])
+                for select in made.tree.find_all(exp.Select):
+                    source = select.args.get("from_")
+                    if source is not None and source.this.name == self.people.name:
+                        select.where(of_level.copy(), copy=False)
+
+    def _level(self, base: str | None) -> Level:
+        """The level of one table of events, or of persons."""
         people = self.people
+        names = {
+            folded(node.name)
+            for made in self._selects_made
+            if base in made.bases
+            for node in made.tree.find_all(exp.Column)
+            if node.name != SOURCE
+        }
         owners = [table for table in people.tables if table.is_single or table.name == base]
         columns = list(
             dict.fromkeys(
@@ -125,18 +172,14 @@ class Lowering:
         )
         if base is None:
             columns += [f.name for f in people.features if folded(f.name) in names]
-        try:
-            if base is None:
-                return people.persons(columns, self.features.made())
-            return people.events(base, columns, self.features.every())
-        except DomainError as error:
-            raise SqlError(str(error), code="subquery") from None
-
-
-def levels_differ() -> SqlError:
-    """The error for a batch whose statements read several levels."""
-    sentence = (
-        "some statements are about persons and others about rows of a table; plan each kind as a "
-        "batch of its own (all of them are charged to the one budget of these people)"
-    )
-    return SqlError(sentence, code="aggregate")
+            features = self.features.made()
+        else:
+            features = self.features.every()
+        used = [feature for feature in features if folded(feature.name) in names]
+        if base is None:
+            return people.persons(columns, used)
+        singles = {single.name for single in people.singles}
+        both = any(base in made.bases and len(made.bases) > 1 for made in self._selects_made)
+        if both:  # of a ratio, persons have features that rows do not
+            used = [f for f in used if f.value == "exists" and f.of in singles and not f.where]
+        return people.events(base, columns, used)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlglot import exp
 
 from lrm.domain import Attribute, Dates, Integers
 from lrm.domain.people import PrivateTable
 from lrm.queries.sql.bind.scope import bare, folded
 from lrm.queries.sql.people.features import conjunction
+from lrm.queries.sql.people.groups import group_values, union_by_group
 from lrm.queries.sql.people.select import (
     Lowered,
     PeopleSelect,
@@ -15,9 +18,11 @@ from lrm.queries.sql.people.select import (
     aggregates_in,
     is_person,
     numbered,
+    resolved_group,
     value_of,
 )
 from lrm.queries.sql.refusals import refuse
+from lrm.queries.sql.source import DUCKDB
 
 
 class PerPersonSelect(PeopleSelect):
@@ -36,6 +41,9 @@ class PerPersonSelect(PeopleSelect):
             every[folded(join.this.alias_or_name)] = other
             self.check_join(join, table, other)
         rest, outer = self.split_where(inner, table, every)
+        groups = self._further_groups(inner, table, every)
+        if groups:
+            return Lowered(self._by_group(inner, table, rest, outer, groups), (None,))
         first = next(iter(numbered(inner)), None)
         if first is not None and inner.args.get("group") is None:
             columns = self._first_rows(inner, table, rest, *first)
@@ -44,18 +52,109 @@ class PerPersonSelect(PeopleSelect):
         if not table.is_single:
             self.conditions.append(self.features.want(table, "exists", None, conjunction(rest)))
         self.conditions += outer
-        self._substitute(columns, table)
-        return Lowered(self.finish(), None)
+        self.substitute(columns, table)
+        return Lowered(self.finish(), (None,))
+
+    def joined_columns(self, inner: exp.Select, table: PrivateTable) -> dict[str, exp.Expr]:
+        """The columns of a sub-select per person that rows are joined with.
+
+        That a person has a row in it becomes a condition.
+        """
+        every: Tables = {folded(inner.args["from_"].this.alias_or_name): table}
+        rest, outer = self.split_where(inner, table, every)
+        if outer or inner.args.get("joins") or self._further_groups(inner, table, every):
+            raise refuse(
+                "join", "this sub-select in a JOIN", "let it read one table and group by person"
+            )
+        if not table.is_single:
+            self.conditions.append(self.features.want(table, "exists", None, conjunction(rest)))
+        return self._grouped(inner, table, rest)
+
+    def _further_groups(
+        self, inner: exp.Select, table: PrivateTable, every: Tables
+    ) -> list[exp.Expr]:
+        """The columns of rows that a sub-select is grouped by beside the person."""
+        group = inner.args.get("group")
+        others = [] if group is None else group.expressions
+        resolved = [resolved_group(inner, item) for item in others]
+        return [
+            item
+            for item in resolved
+            if not is_person(item, table, inner) and self.is_about(item, table, every)
+        ]
+
+    def _by_group(
+        self,
+        inner: exp.Select,
+        table: PrivateTable,
+        rest: list[exp.Expr],
+        outer: list[exp.Expr],
+        groups: list[exp.Expr],
+    ) -> exp.Expr:
+        """One SELECT per value of a column of rows: each is over persons with rows of that value.
+
+        A person has several rows in such a sub-select, at most one per value; so the result must be
+        grouped by the value.
+        """
+        (item, *more) = groups
+        name = next(
+            (folded(one.alias_or_name) for one in inner.expressions if value_of(one) == item), ""
+        )
+        group = self.node.args.get("group")
+        listed = [] if group is None else group.expressions
+        of_value = [g for g in listed if _names(resolved_group(self.node, g), name)]
+        if more or not of_value:
+            raise refuse(
+                "subquery",
+                f"a sub-select per person and {item.sql(dialect=DUCKDB)}",
+                "a person may have several rows in it: group it by the person and one column of "
+                "the rows, and group the outer SELECT by that column too",
+            )
+        kept = [g for g in listed if g not in of_value]
+        self.node.set("group", exp.Group(expressions=[g.copy() for g in kept]) if kept else None)
+        return union_by_group(
+            self.node,
+            group_values(item, table),
+            lambda part, label, condition: self._part(
+                part, inner, table, [*rest, condition], outer, {name: label}
+            ),
+        )
+
+    def _part(  # noqa: PLR0913, PLR0917 - one SELECT of several
+        self,
+        node: exp.Select,
+        inner: exp.Select,
+        table: PrivateTable,
+        rest: list[exp.Expr],
+        outer: list[exp.Expr],
+        labels: dict[str, str],
+    ) -> exp.Expr:
+        """The outer SELECT over persons with rows of one value."""
+        part = PerPersonSelect(self.features, node, list(self.conditions))
+        columns = part._grouped(inner, table, rest, labels)
+        part.conditions += [self.features.want(table, "exists", None, conjunction(rest)), *outer]
+        part.substitute(columns, table)
+        return part.finish()
 
     def _grouped(
-        self, inner: exp.Select, table: PrivateTable, rest: list[exp.Expr]
+        self,
+        inner: exp.Select,
+        table: PrivateTable,
+        rest: list[exp.Expr],
+        labels: Mapping[str, str] | None = None,
     ) -> dict[str, exp.Expr]:
-        """The columns of a sub-select grouped by person; HAVING becomes a condition."""
+        """The columns of a sub-select grouped by person; HAVING becomes a condition.
+
+        ``labels`` are the values of columns that have one.
+        """
+        self.check_windows(inner, table)
         columns: dict[str, exp.Expr] = {}
         for item in inner.expressions:
             value = value_of(item)
             name = folded(item.alias_or_name)
-            if is_person(value, table, inner):
+            if name in (labels or {}):
+                columns[name] = exp.Literal.string((labels or {})[name])
+            elif is_person(value, table, inner):
                 columns[name] = exp.Literal.number(1)
             else:
                 columns[name] = self.aggregates(value, table, rest)
@@ -130,7 +229,7 @@ class PerPersonSelect(PeopleSelect):
         rest = [part for part in parts if part is not tests[0]]
         self.set_where(rest)
 
-    def _substitute(self, columns: dict[str, exp.Expr], table: PrivateTable) -> None:
+    def substitute(self, columns: dict[str, exp.Expr], table: PrivateTable) -> None:
         """Put features in the place of the columns of the sub-select."""
         for node in aggregates_in(self.node):
             inner = node.this
@@ -161,8 +260,13 @@ class PerPersonSelect(PeopleSelect):
         )
 
 
+def _names(node: exp.Expr, name: str) -> bool:
+    """Whether an expression is a column of a name."""
+    return isinstance(node, exp.Column) and folded(node.name) == name
+
+
 def orders_rows(attribute: Attribute) -> bool:
     """Whether the cells of an attribute put rows in order as their values do."""
     if isinstance(attribute, Dates):
-        return attribute.by == "day"
+        return attribute.by == "day" and not attribute.time
     return isinstance(attribute, Integers) and attribute.width == 1
