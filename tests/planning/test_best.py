@@ -3,7 +3,7 @@
 import pytest
 
 import lrm
-from benchmarks.unseen import BASELINES, KINDS, ROUNDING, draw
+from benchmarks.gates.unseen import BASELINES, KINDS, ROUNDING, draw
 from long_runs import cases
 from lrm.errors import ConvergenceError
 from lrm.planning.plan.proposals import search_record

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 import lrm
-from benchmarks.product_batches import prefix_tables
+from benchmarks.batches.products import prefix_tables
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver, UsageError
 from lrm.planning.solvers import settings

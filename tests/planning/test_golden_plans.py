@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import lrm
-from benchmarks.golden import CASES, NO_SEARCH, RESULTS, facts_of, file_name
+from benchmarks.gates.golden import CASES, NO_SEARCH, RESULTS, facts_of, file_name
 
 FOLDER = Path(__file__).with_name("golden")
 EXPECTED = json.loads((FOLDER / "expected.json").read_text())

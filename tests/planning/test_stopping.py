@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import lrm
-from benchmarks.table_batches import TABLES
+from benchmarks.batches.tables import TABLES
 from lrm.planning.plan.planner import PlanInterrupted
 from lrm.queries.workload import families
 

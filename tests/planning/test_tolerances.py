@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import lrm
-from benchmarks.statements import least_variance
+from benchmarks.evidence.statements import least_variance
 from lrm.cli import main
 from lrm.domain.file import write_domain
 from lrm.errors import BudgetError, SqlError, UsageError, WorkloadError

@@ -1,13 +1,13 @@
 """Batches over products that nobody tuned for: a quick search is above no baseline.
 
-`benchmarks.unseen_products` draws them from a seed and computes the baselines' errors from their
-definitions; `python -m benchmarks products unseen` tries more of them, and larger ones.
+`benchmarks.gates.unseen_products` draws them from a seed and computes the baselines' errors from
+their definitions; `python -m benchmarks products unseen` tries more of them, and larger ones.
 """
 
 import pytest
 
 import lrm
-from benchmarks.unseen_products import KINDS, ROUNDING, baseline_errors, draw, workload_of
+from benchmarks.gates.unseen_products import KINDS, ROUNDING, baseline_errors, draw, workload_of
 from long_runs import cases
 
 

@@ -6,7 +6,7 @@ from importlib import import_module
 import pytest
 
 import lrm
-from benchmarks.shape import walk
+from benchmarks.gates.shape import walk
 from import_graph import packages
 from lrm.cli.demo_table import DOMAIN, QUESTIONS, SyntheticPatients
 from lrm.domain.file import parse_domain

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from benchmarks.readme import by_hand, separate
+from benchmarks.evidence.readme import by_hand, separate
 from lrm.queries.maps.products.batch import product_batch
 from lrm.queries.maps.products.map import ProductMap
 

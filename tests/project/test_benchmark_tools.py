@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.tools import ours
-from benchmarks.tools.batch import (
+from benchmarks.comparisons.tools import ours
+from benchmarks.comparisons.tools.batch import (
     AS_WRITTEN,
     FEWEST,
     STATEMENTS,
@@ -21,8 +21,8 @@ from benchmarks.tools.batch import (
     shape,
     sql_text,
 )
-from benchmarks.tools.environments import Environment, UnavailableError, _reason
-from benchmarks.tools.measure import (
+from benchmarks.comparisons.tools.environments import Environment, UnavailableError, _reason
+from benchmarks.comparisons.tools.measure import (
     BATCH,
     Label,
     by_statement,

@@ -65,7 +65,7 @@ def test_no_source_is_ignored():
 
 def test_every_module_of_privacy_and_ledger_has_mutants():
     """A new module is not forgotten by the run that changes one operator at a time."""
-    from benchmarks.mutants import TESTS
+    from benchmarks.gates.mutants import TESTS
 
     found = {
         str(path.relative_to(SOURCE))
@@ -76,3 +76,22 @@ def test_every_module_of_privacy_and_ledger_has_mutants():
     assert found == set(TESTS)
     for tests in TESTS.values():
         assert all((ROOT / "tests" / test.partition("::")[0]).exists() for test in tests)
+
+
+def test_every_benchmark_has_a_name():
+    """A file of a benchmark that can be run is a command, but for two that others start."""
+    from benchmarks.__main__ import FOLDERS, MODULES
+
+    parts = {"census", "jax_privacy_dense"}  # run by `products census` and `gaussian`
+    folder = ROOT / "benchmarks"
+    commands = {
+        path.parent.name if path.name == "__main__.py" else path.stem
+        for path in folder.rglob("*.py")
+        if path.parent != folder and "drivers" not in path.parts
+        if "\nif __name__ ==" in path.read_text(encoding="utf-8")
+    }
+    assert commands - parts == set(MODULES)
+    assert {path.name for path in folder.iterdir() if (path / "__init__.py").is_file()} == {
+        *FOLDERS,
+        "batches",
+    }

@@ -72,7 +72,7 @@ def test_the_hospital_report_is_a_part_of_the_benchmark():
         if block.language == "console"
         for command, lines in commands(block.text)
     }
-    folder = ROOT / "benchmarks" / "reports"
+    folder = ROOT / "benchmarks" / "batches" / "reports"
     domain, report = (folder / f"hospital.{kind}" for kind in ("yaml", "sql"))
     assert domain.read_text(encoding="utf-8").strip() == shown["domain.yaml"].strip()
     every = [part.strip() for part in report.read_text(encoding="utf-8").split(";")]

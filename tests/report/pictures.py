@@ -23,12 +23,12 @@ for place in (ROOT, ROOT / "tests", ROOT / "tests" / "support"):
     sys.path.insert(0, str(place))
 
 import lrm  # noqa: E402 - from here on, the packages of the repository
-from benchmarks.report import ROWS, write_table  # noqa: E402
+from benchmarks.evidence.report import ROWS, write_table  # noqa: E402
 from lrm.views.publication import read_page_text, write_publication  # noqa: E402
 from report.browser import browser  # noqa: E402
 
 PLACE = ROOT / "docs" / "img"
-BATCHES = ROOT / "benchmarks" / "reports"
+BATCHES = ROOT / "benchmarks" / "batches" / "reports"
 
 JUPYTER = """
 .jp-RenderedHTMLCommon { color: #000; font: 14px/1.5 system-ui, sans-serif; padding-right: 20px; }

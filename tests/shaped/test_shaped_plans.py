@@ -430,7 +430,7 @@ def test_importance_is_heeded():
 
 def test_rows_of_different_importance_are_measured_exactly():
     """Weighted rows were rounded at one scale, too coarse for the least important of them."""
-    from benchmarks.shaped import unseen
+    from benchmarks.evidence.shaped import unseen
 
     batch = unseen(1)["groups with importances"][0]()
     plan = lrm.plan(batch, noise="pure", effort="quick", objective="total")

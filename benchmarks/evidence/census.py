@@ -1,8 +1,8 @@
 """The census by state as one thing: plan, count, release, and a file of 215,852 answers.
 
-The table is generated (`benchmarks.counting_products`). Each step runs in a process of its own, so
-that its peak memory is its own. The marginals that the plan measures are counted by `lrm` and by
-queries as a person would write them for DuckDB, in turns; medians are printed.
+The table is generated (`counting_products`). Each step runs in a process of its own, so that its
+peak memory is its own. The marginals that the plan measures are counted by `lrm` and by queries as
+a person would write them for DuckDB, in turns; medians are printed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import duckdb
 import numpy as np
 
 import lrm
-from benchmarks.counting import own_peak
-from benchmarks.counting_products import CASES, domain_of, generate
-from benchmarks.product_batches import REAL
+from benchmarks.batches.products import REAL
+from benchmarks.evidence.counting import own_peak
+from benchmarks.evidence.counting_products import CASES, domain_of, generate
 from lrm.queries.maps.products.map import ProductMap
 from lrm.queries.maps.products.tabulation import Tabulation
 from lrm.tables import open_table
@@ -171,7 +171,7 @@ def main(rows: int) -> None:
         size = (folder / "census.parquet").stat().st_size / 1e6
         print(f"{rows:,} persons, {size:.0f} MB of Parquet", flush=True)
         for step in STEPS:
-            command = [sys.executable, "-m", "benchmarks.census", step, name]
+            command = [sys.executable, "-m", "benchmarks.evidence.census", step, name]
             done = subprocess.run(command, check=True, capture_output=True, text=True)
             found = json.loads(done.stdout.splitlines()[-1])
             print(

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from benchmarks.tools.batch import STATEMENTS, Floats
+from benchmarks.comparisons.tools.batch import STATEMENTS, Floats
 
 BATCH = "whole batch"
 """The name of the rows that are about all answers together."""

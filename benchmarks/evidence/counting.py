@@ -1,7 +1,7 @@
 """Time counting on generated files.
 
 Parquet is compared with the best query written by hand, CSV with the same count through DuckDB's
-own reader, marginals of a product (`benchmarks.counting_products`) with the best queries written by
+own reader, marginals of a product (`counting_products`) with the best queries written by
 hand. Run with ``python -m benchmarks counting``; prints one line per case. Runs are interleaved and
 medians are given, as other work on the machine disturbs all cases alike. Peak memory is that of a
 fresh process that only counts.
@@ -26,8 +26,8 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from benchmarks import counting_products
-from benchmarks.csv_readers import by_duckdb, by_lrm, generate_csv
+from benchmarks.evidence import counting_products
+from benchmarks.evidence.csv_readers import by_duckdb, by_lrm, generate_csv
 from lrm.domain import Bins, Categories, Domain, Integers, PrivacyUnit
 from lrm.tables import open_table
 
@@ -104,7 +104,7 @@ def own_peak() -> float:
 
 def peak_memory(path: Path, case: str) -> float:
     """Peak memory in MB of a process that counts and does nothing else."""
-    command = [sys.executable, "-m", "benchmarks.counting", "--count", str(path), case]
+    command = [sys.executable, "-m", "benchmarks.evidence.counting", "--count", str(path), case]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 

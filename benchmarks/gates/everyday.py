@@ -1,7 +1,7 @@
 """Batches as people write them, planned as people plan them: ``lrm.plan(batch)`` and no more.
 
-The golden set (`benchmarks.golden`) plans these with the default noise and objective. No setting
-of the search was chosen on them.
+The golden set (`benchmarks.gates.golden`) plans these with the default noise and objective. No
+setting of the search was chosen on them.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from functools import partial
 import numpy as np
 
 import lrm
-from benchmarks import shaped
-from benchmarks.statements import BATCHES as REPORTS
-from benchmarks.statements import read
+from benchmarks.evidence import shaped
+from benchmarks.evidence.statements import BATCHES as REPORTS
+from benchmarks.evidence.statements import read
 from lrm.cli.demo_table import DOMAIN, QUESTIONS
 from lrm.domain.file import parse_domain
 from lrm.queries.maps.products.batch import cross_tabs, sum_batch
@@ -27,7 +27,7 @@ SHAPED = (
     *("yes/no 5", "people 6", "patients 22", "one-way 10x8x5x2x2", "one-way 2^12"),
     *("up to 2-way 2^4", "2-way 3x3x3", "12 one-way, 8x10", "rank 6 x 900", "ranges 8"),
 )
-"""Batches of `benchmarks.shaped`: one per way in which noise is shaped."""
+"""Batches of `benchmarks.evidence.shaped`: one per way in which noise is shaped."""
 
 MANY = (40, 80, 160)
 """Numbers of statements of the large batches."""

@@ -75,7 +75,7 @@ def sparse_rows(queries: int, cells: int, seed: int) -> sp.csr_array:
 CHILD = """
 import json, resource, sys, time
 import lrm
-from benchmarks.long import build
+from benchmarks.evidence.long import build
 from lrm.planning.plan.proposals import search_record
 batch = build(sys.argv[1])
 began = time.process_time()

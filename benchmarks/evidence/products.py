@@ -19,8 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import lrm
-from benchmarks import census, flights, unseen_products
-from benchmarks.product_batches import (
+from benchmarks.batches.products import (
     ADULT,
     CPS,
     FIGURES,
@@ -30,6 +29,8 @@ from benchmarks.product_batches import (
     affine_batch,
     prefix_tables,
 )
+from benchmarks.evidence import census, flights
+from benchmarks.gates import unseen_products
 from lrm.planning.plan.proposals import search_record
 from lrm.queries.maps.products.batch import ProductBatch, cross_tabs, sum_batch
 from lrm.queries.maps.products.map import ProductMap
@@ -145,7 +146,16 @@ def _measure(kind: str, name: str, effort: str, seed: int) -> dict[str, float]:
 
 def _run(kind: str, name: str, effort: str, seed: int) -> dict[str, float]:
     """One row, in a process of its own with one thread."""
-    command = [sys.executable, "-m", "benchmarks.products", "--row", kind, name, effort, str(seed)]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.evidence.products",
+        "--row",
+        kind,
+        name,
+        effort,
+        str(seed),
+    ]
     threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, env={**os.environ, **threads}

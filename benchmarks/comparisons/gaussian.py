@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lrm
-from benchmarks.panel import PANEL, SMALL
+from benchmarks.batches.panel import PANEL, SMALL
 from lrm.planning.solvers.gaussian import optimise_gaussian
 from lrm.queries.workload import Workload, families
 
@@ -127,7 +127,7 @@ def _table(title: str, names: list[str]) -> bool:
     print(f"{title:30}{'certificate':>12}{'error':>14}{'seconds':>9}{'CPU s':>8}{'MB':>7}")
     worst = 0.0
     for name in names:
-        row = _fresh([sys.executable, "-m", "benchmarks.gaussian", "--one", name])
+        row = _fresh([sys.executable, "-m", "benchmarks.comparisons.gaussian", "--one", name])
         worst = max(worst, row["certificate"] if np.isfinite(row["certificate"]) else np.inf)
         print(
             f"{name:30}{row['certificate']:12.6f}{row['error']:14.6g}"
@@ -159,7 +159,7 @@ def _baseline_rows() -> None:
 
 def _beside_jax_privacy(python: str) -> bool:
     """Print both on prefix sums; return whether ours is faster at no larger error."""
-    ours = _fresh([sys.executable, "-m", "benchmarks.gaussian", "--one", "baseline"])
+    ours = _fresh([sys.executable, "-m", "benchmarks.comparisons.gaussian", "--one", "baseline"])
     script = str(Path(__file__).with_name("jax_privacy_dense.py"))
     theirs = _fresh([python, script, str(BASELINE_CELLS)])
     rows = {**ours, "jax-privacy dense.optimize": [theirs[k] for k in ("error", "seconds", "cpu")]}

@@ -24,7 +24,7 @@ from lrm.domain.file import parse_domain
 
 __all__ = ["Walk", "comparisons_of_noise", "constants", "main", "walk"]
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "lrm"
 PLANNING = SOURCE / "planning"
 

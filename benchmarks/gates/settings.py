@@ -19,9 +19,9 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from benchmarks import shaped
-from benchmarks.golden import CASES, GAUSSIAN, NORMAL, QUICK, Case
-from benchmarks.product_batches import affine_batch
+from benchmarks.batches.products import affine_batch
+from benchmarks.evidence import shaped
+from benchmarks.gates.golden import CASES, GAUSSIAN, NORMAL, QUICK, Case
 from lrm.planning.solvers import settings
 from lrm.queries.maps.products.map import ProductMap
 from lrm.queries.workload import Workload, families

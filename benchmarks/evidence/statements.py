@@ -1,10 +1,10 @@
 """The error of each statement beside that under an even split of the budget, by objective.
 
 ``python -m benchmarks statements`` plans five batches of 24 to 28 statements
-(``benchmarks/reports``) for each objective and noise, and prints the largest ratio, the geometric
-mean and CPU seconds, also as a multiple of those for the total error. ``hospital-counts`` is the
-14 statements of the first batch that count, ``hospital-conditions`` all of it and three conditions
-on age and length of stay together. ``--plot FILE`` draws the ratios of the first batch.
+(``benchmarks/batches/reports``) for each objective and noise, and prints the largest ratio, the
+geometric mean and CPU seconds, also as a multiple of those for the total error. ``hospital-counts``
+is the 14 statements of the first batch that count, ``hospital-conditions`` all of it and three
+conditions on age and length of stay together. ``--plot FILE`` draws the ratios of the first batch.
 
 ``python -m benchmarks statements meet`` gives the statements of ten batches tolerances, finds the
 least ε or ρ, and plans with other seeds for 0.99 of it: whether one of them still meets is beside
@@ -34,14 +34,14 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 import lrm
-from benchmarks.product_batches import ADULT, CPS, LOANS
+from benchmarks.batches.products import ADULT, CPS, LOANS
 from lrm.planning.plan.goals import OBJECTIVES, Goals, Objective
 from lrm.queries.workload import Statement
 
 MOST_ANSWERS = 4_000_000
 """Tables of more answers are left out."""
 
-FOLDER = Path(__file__).parent / "reports"
+FOLDER = Path(__file__).parents[1] / "batches" / "reports"
 BATCHES = ("hospital", "flights", "staff", "survey", "shop")
 
 WARM = lrm.Domain([lrm.Integers("a", 0, 9), lrm.Integers("b", 0, 9)], "t")
@@ -50,7 +50,7 @@ WARMING = "SELECT a, AVG(b) AS m FROM t GROUP BY a; SELECT b, COUNT(*) AS n FROM
 
 
 def read(batch: str) -> lrm.Workload:
-    """A report of ``benchmarks/reports``, with others, or those of its statements that count."""
+    """A report of ``batches/reports``, with others, or those of its statements that count."""
     name, _, part = batch.partition("-")
     domain = lrm.read_domain(FOLDER / f"{name}.yaml")
     text = (FOLDER / f"{name}.sql").read_text(encoding="utf-8")
@@ -92,7 +92,9 @@ def draw(found: dict[str, NDArray[np.float64]], path: Path) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse, measure, print, draw."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks statements", description=__doc__)
-    parser.add_argument("batches", nargs="*", default=list(BATCHES), help="of benchmarks/reports")
+    parser.add_argument(
+        "batches", nargs="*", default=list(BATCHES), help="of benchmarks/batches/reports"
+    )
     parser.add_argument("--noise", default="pure,gaussian", help="comma-separated")
     parser.add_argument("--effort", default="normal")
     parser.add_argument("--plot", type=Path, help="draw the first batch with the first noise")

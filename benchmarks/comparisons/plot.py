@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.strategies import METHODS, Row
+from benchmarks.comparisons.strategies import METHODS, Row
 
 __all__ = ["draw"]
 

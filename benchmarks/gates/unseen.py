@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import lrm
-from benchmarks.table_batches import draw_table
+from benchmarks.batches.tables import draw_table
 from lrm.domain import Domain
 from lrm.domain.ordered import Integers
 from lrm.errors import ConvergenceError, LrmError

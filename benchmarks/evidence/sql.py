@@ -23,7 +23,7 @@ from lrm.queries.sql.compile import Memory, outcomes
 from lrm.queries.sql.source import split
 
 STATES = [f"S{number:02d}" for number in range(20)]
-TESTS = Path(__file__).parents[1] / "tests" / "support"
+TESTS = Path(__file__).parents[2] / "tests" / "support"
 
 
 def text(queries: int, seed: int, ages: int, days: int) -> str:

@@ -6,6 +6,7 @@ are CPU seconds.
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 import subprocess
@@ -35,8 +36,8 @@ CHILD = """
 import json, resource, sys, time
 from lrm.queries.workload.file import read_workload
 import lrm
-from benchmarks.long import build
-from benchmarks.table_batches import TABLES
+from benchmarks.evidence.long import build
+from benchmarks.batches.tables import TABLES
 name = sys.argv[1]
 batch = TABLES[name]() if name in TABLES else build(name) if " " in name else read_workload(name)
 began = time.process_time()
@@ -71,3 +72,16 @@ def run(path: Path, efforts: tuple[str, ...] = ("quick", "normal"), only: str = 
                 spent = "".join(f"{stage:12.1f}" for stage in seconds[1:])
                 line = f"{case:20}{effort:>8}{error:13.6g}{above:14.2f}{peak:6.0f}"
                 print(f"{line}{seconds[0]:9.1f}{spent}", flush=True)
+
+
+def main() -> None:
+    """Read which workloads, and where to write."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks scaling", description=__doc__)
+    parser.add_argument("--only", default="", help="workloads whose name contains this text")
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/results"))
+    chosen = parser.parse_args()
+    run(chosen.output / "scaling.csv", only=chosen.only)
+
+
+if __name__ == "__main__":
+    main()

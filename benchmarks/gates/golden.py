@@ -33,11 +33,14 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import lrm
-from benchmarks import gaussian, long, product_batches, unseen, unseen_products
-from benchmarks.everyday import default_batches, kind_batches
-from benchmarks.flights import flights_domain, flights_sql
-from benchmarks.panel import PANEL
-from benchmarks.table_batches import TABLES
+from benchmarks.batches import products as product_batches
+from benchmarks.batches.panel import PANEL
+from benchmarks.batches.tables import TABLES
+from benchmarks.comparisons import gaussian
+from benchmarks.evidence import long
+from benchmarks.evidence.flights import flights_domain, flights_sql
+from benchmarks.gates import unseen, unseen_products
+from benchmarks.gates.everyday import default_batches, kind_batches
 from lrm.queries.maps.products.batch import ProductBatch, cross_tabs
 from lrm.queries.maps.products.map import ProductMap
 from lrm.queries.workload import Workload

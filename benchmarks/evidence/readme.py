@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 
 import lrm
-from benchmarks.product_batches import REAL
+from benchmarks.batches.products import REAL
 from lrm.queries.maps.products.batch import ProductBatch
 from lrm.queries.maps.products.map import ProductMap
 

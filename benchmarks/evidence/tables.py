@@ -16,7 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import lrm
-from benchmarks.table_batches import TABLES
+from benchmarks.batches.tables import TABLES
 from lrm.errors import LrmError
 from lrm.queries.workload import Workload
 

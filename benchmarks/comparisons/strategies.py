@@ -7,6 +7,7 @@ expected squared error); ratios are to `best` at normal effort.
 
 from __future__ import annotations
 
+import argparse
 import csv
 import platform
 import time
@@ -19,8 +20,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import lrm
-from benchmarks.p_identity import p_identity
-from benchmarks.panel import PANEL
+from benchmarks.batches.panel import PANEL, SMALL
+from benchmarks.comparisons.p_identity import p_identity
 from lrm.errors import LrmError
 from lrm.planning.design.cells import reduce_rows
 from lrm.planning.plan.proposals import search_record
@@ -41,6 +42,8 @@ METHODS = (
     "p-identity",
 )
 DEFAULT_METHODS = tuple(name for name in METHODS if name != "best thorough")
+
+RESULTS = Path("benchmarks/results")
 
 MOST_CELLS = {"p-identity": 1100, "lowrank": 1100, "matrix": 600}
 """Cells up to which slow methods are measured unless asked otherwise: beyond, minutes each."""
@@ -162,3 +165,31 @@ def print_table(rows: list[Row]) -> None:
         for name in others
     )
     print(f"{'geometric mean':43}{means}")
+
+
+def main() -> None:
+    """Parse, measure, print, write, draw."""
+    from benchmarks.comparisons.plot import draw
+
+    parser = argparse.ArgumentParser(prog="python -m benchmarks strategies", description=__doc__)
+    parser.add_argument("--small", action="store_true", help="a few workloads that take seconds")
+    parser.add_argument("--only", default="", help="workloads whose name contains this text")
+    parser.add_argument("--methods", help="comma-separated; all but 'best thorough' by default")
+    parser.add_argument("--unlimited", action="store_true", help="slow methods on all sizes")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="folder for rows and plot")
+    chosen = parser.parse_args()
+    names = [name for name in (SMALL if chosen.small else PANEL) if chosen.only in name]
+    methods = chosen.methods.split(",") if chosen.methods else DEFAULT_METHODS
+    rows = []
+    for row in measure(names, methods, limited=not chosen.unlimited):
+        rows.append(row)
+        outcome = row.reason or f"{row.error:12.6g} {row.seconds:8.2f} s  {row.winner}"
+        print(f"  {row.workload:24} {row.method:18} {outcome}", flush=True)
+        write_rows(rows, chosen.output / "strategies.csv")
+    print_table(rows)
+    draw(rows, chosen.output / "strategies.svg")
+    print(f"rows and plot are in {chosen.output}")
+
+
+if __name__ == "__main__":
+    main()

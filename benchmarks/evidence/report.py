@@ -1,8 +1,8 @@
 """Yearly reports from end to end: CPU seconds and peak memory of each command.
 
 ``python -m benchmarks report`` plans, explains, tries, releases and reports four batches of 24 to
-28 statements (``benchmarks/reports``) over generated tables, with both kinds of noise. Each step is
-a process of its own, as a user would start it.
+28 statements (``benchmarks/batches/reports``) over generated tables, with both kinds of noise. Each
+step is a process of its own, as a user would start it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import lrm
 
 __all__ = ["ROWS", "main", "write_table"]
 
-FOLDER = Path(__file__).parent / "reports"
+FOLDER = Path(__file__).parents[1] / "batches" / "reports"
 ROWS = {"hospital": 148_000, "staff": 40_000, "shop": 250_000, "survey": 12_000}
 """Batches, and the rows of their generated tables."""
 

@@ -307,7 +307,7 @@ def _measure(name: str, effort: str) -> dict[str, float | str]:
 
 def _run(name: str, effort: str) -> dict[str, float | str]:
     """One case, in a process of its own with one thread."""
-    command = [sys.executable, "-m", "benchmarks.limits", "--row", name, effort]
+    command = [sys.executable, "-m", "benchmarks.gates.limits", "--row", name, effort]
     threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, env={**os.environ, **threads}

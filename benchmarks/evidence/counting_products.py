@@ -1,6 +1,6 @@
 """Time the counting of marginals on a generated table of persons, as in a census by state.
 
-The attributes are those of the census batch of `benchmarks.product_batches`, with the states: 1.5
+The attributes are those of the census batch of `benchmarks.batches.products`, with the states: 1.5
 million cells. Three marginals are counted, such as a plan in two groups measures: everything by
 years of age and major races, everything by groups of ages, and detailed races of adults and others.
 """

@@ -187,7 +187,7 @@ def main() -> None:
         start(Path(place))
     for name in BATCHES:
         # Each in a process of its own: a peak of memory is that of a whole process.
-        call = f"from benchmarks.workbench import measure; measure({name!r})"
+        call = f"from benchmarks.evidence.workbench import measure; measure({name!r})"
         subprocess.run([sys.executable, "-c", call], check=True)
 
 

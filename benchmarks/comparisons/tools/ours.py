@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import lrm
-from benchmarks.tools.batch import STATEMENTS, VALUES, Floats, domain_text, sql_text
+from benchmarks.comparisons.tools.batch import STATEMENTS, VALUES, Floats, domain_text, sql_text
 
 
 def plan(folder: Path, objective: str, seconds: int, *, reuse: bool = False) -> lrm.Plan:

@@ -165,7 +165,7 @@ def exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float | None:
 
 def measure(axis: Axis, size: int) -> tuple[dict[str, float], float]:
     """CPU seconds of each step, and MB at most, in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.growth", "--child", axis.name, str(size)]
+    command = [sys.executable, "-m", "benchmarks.evidence.growth", "--child", axis.name, str(size)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, check=True, text=True, env=environment)
     seconds, megabytes = json.loads(done.stdout)

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 import lrm
-from benchmarks.tools import ours
-from benchmarks.tools.batch import (
+from benchmarks.comparisons.tools import ours
+from benchmarks.comparisons.tools.batch import (
     AS_WRITTEN,
     FEWEST,
     VALUES,
@@ -27,8 +27,16 @@ from benchmarks.tools.batch import (
     expected_variances,
     keys,
 )
-from benchmarks.tools.environments import Environment, UnavailableError
-from benchmarks.tools.measure import BATCH, Label, Row, by_statement, rows_of, summary, write_rows
+from benchmarks.comparisons.tools.environments import Environment, UnavailableError
+from benchmarks.comparisons.tools.measure import (
+    BATCH,
+    Label,
+    Row,
+    by_statement,
+    rows_of,
+    summary,
+    write_rows,
+)
 
 RESULTS = Path("benchmarks/results/tools")
 WAYS = {"every statement": AS_WRITTEN, "three tables, summed": FEWEST}

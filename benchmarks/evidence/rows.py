@@ -8,7 +8,7 @@ asks for the table of every column and for these; ``--noise gaussian`` reads amo
 
 ``--beside mbi`` fits a graphical model of mbi to the same releases, and ``--beside aim`` lets AIM
 choose its measurements at the same rho, both in an environment of their own under
-``benchmarks/results/tools`` (``benchmarks/tools/drivers/graphical_models.py``).
+``benchmarks/results/tools`` (``benchmarks/comparisons/tools/drivers/graphical_models.py``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 import lrm
-from benchmarks.tools.environments import Environment, UnavailableError
+from benchmarks.comparisons.tools.environments import Environment, UnavailableError
 
 Floats = NDArray[np.float64]
 SIZES = (14, 9, 16, 7, 6, 5, 2, 10, 15, 2)

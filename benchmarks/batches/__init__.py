@@ -1,0 +1,1 @@
+"""Batches that benchmarks plan: panels, products of attributes, tables, and yearly reports."""

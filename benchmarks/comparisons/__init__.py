@@ -1,0 +1,1 @@
+"""Other methods and other tools next to `lrm`, on the same batches."""
