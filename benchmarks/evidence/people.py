@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ import numpy as np
 import lrm
 from lrm.domain.file import parse_declared
 from lrm.planning.design.products.rounding import round_products
+from lrm.planning.design.row_limits import RowLimits
 from lrm.planning.plan.levels import LevelsPlan
 from lrm.planning.solvers.products.gaussian import optimise_gaussian_groups
 from lrm.privacy.norms import L2
@@ -194,7 +196,8 @@ def by_group() -> None:
     for most in (3, 6, 12):
         limit = replace(lrm.GroupLimit("month", 1), size=12, stride=size // 12)
         unit = lrm.PrivacyUnit("customer", most, by=limit)
-        planned = round_products(batch, optimise_gaussian_groups(batch, unit=unit), None, L2(unit))
+        limited = optimise_gaussian_groups(batch, limits=partial(RowLimits.on, unit=unit))
+        planned = round_products(batch, limited, None, L2(unit))
         rmse = [
             math.sqrt(made.squared_norm * moved / 4**made.measured.bits / batch.queries)
             for made, moved in (

@@ -3,6 +3,7 @@
 import itertools
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import lrm
 from lrm.planning.design import row_limits
 from lrm.planning.design.measured import Measured
 from lrm.planning.design.products.rounding import round_products
+from lrm.planning.design.row_limits import RowLimits
 from lrm.planning.solvers.products.gaussian import optimise_gaussian_groups
 from lrm.privacy.norms import L2
 from lrm.queries.maps.products.batch import cross_tabs
@@ -145,7 +147,7 @@ def test_tables_are_planned_for_the_limits(most, rmse):
     """All tables of up to two of 12 months, 8 and 10 values; one event per month, at most."""
     batch = cross_tabs([12, 8, 10], [0, 1, 2])
     unit = lrm.PrivacyUnit("who", most, by=replace(MONTHS, size=12, axis=0, stride=80))
-    strategy = optimise_gaussian_groups(batch, unit=unit)
+    strategy = optimise_gaussian_groups(batch, limits=partial(RowLimits.on, unit=unit))
     rounded = round_products(batch, strategy, None, L2(unit))
     variance = rounded.measured.squared_l2_moved(unit, 0) / 4**rounded.measured.bits / (2 * 0.5)
     planned = math.sqrt(rounded.squared_norm * variance / batch.queries)

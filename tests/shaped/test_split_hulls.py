@@ -18,8 +18,7 @@ import lrm
 from forging import resealed
 from lrm.errors import ConvergenceError, FileFormatError, WorkloadError
 from lrm.planning.solvers.hulls import Hull, mean_square
-from lrm.planning.strategies import split_hulls
-from lrm.planning.strategies.split_hulls import Split, split_body
+from lrm.planning.strategies.split_hulls import Split, split_body, verified_bodies
 from lrm.privacy.bodies import split
 from lrm.privacy.bodies.facets import Facets
 from lrm.privacy.bodies.gauges import _independent, decide, exact_norm, minimise, solve_exactly
@@ -492,19 +491,14 @@ def test_a_leaf_of_many_dimensions_is_not_listed():
         body_of(points, (16, 2), (0, 1))
 
 
-def test_facets_of_a_leaf_that_are_no_simplices_are_moved_further(monkeypatch):
-    """Twelve groups of people kept Laplace noise, with 1.7 times the error, because of one leaf."""
-    listed = split_hulls.verified_body
-
-    def first_fails(points, margin):
-        return None if margin == split_hulls.MARGINS[0] else listed(points, margin)
-
-    monkeypatch.setattr(split_hulls, "verified_body", first_fails)
+def test_bodies_of_points_are_moved_further_and_further_outwards():
+    """Where facets are no simplices, or a column is not inside, the next body is taken."""
     points = np.random.default_rng(3).integers(-(2**20), 2**20, (9, 4))
-    body = body_of(points, (2, 2), (0, 1))
-    assert body.holds(points.T)
-    for leaf, place in zip(body.leaves, (slice(2), slice(2, 4)), strict=True):
-        assert leaf.holds(points[:, place].T)
+    bodies = list(verified_bodies(points.astype(np.float64)))
+    assert len(bodies) == 3
+    assert all(body.holds(points.T) for body in bodies)
+    volumes = [body.log_volume for body in bodies]
+    assert volumes == sorted(volumes)
 
 
 def test_slopes_of_free_points_are_those_of_the_error_by_all_facets():

@@ -16,20 +16,46 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import scipy.linalg as la
 from scipy.spatial import ConvexHull, QhullError
 
-from lrm.errors import StopSolver, WorkloadError
-from lrm.privacy.bodies.facets import Facets
-from lrm.privacy.bodies.gauges import Bases, minimise
-from lrm.privacy.bodies.sampling import Ellipsoid, Sample
+from lrm.errors import StopSolver
 from lrm.queries.maps.linear import Floats, Integers
 
-MARGINS = (2e-5, 2e-4, 2e-3)
-"""How far vertices are moved outwards: the first for which facets are simplices and hold all."""
+
+class DirectionSample(Protocol):
+    """Points of the boundary of a hull by the law of its noise, their weights, and E z·zᵀ."""
+
+    @property
+    def directions(self) -> Floats:
+        """One point per row."""
+
+    @property
+    def weights(self) -> Floats:
+        """Weights that sum to 1."""
+
+    @property
+    def second_moment(self) -> Floats:
+        """E z·zᵀ of the noise at scale 1."""
+
+
+class MetFacets(Protocol):
+    """The facets of a hull that some directions meet, and the norms of the directions."""
+
+    @property
+    def members(self) -> Integers:
+        """Numbers of the corners of each facet."""
+
+    @property
+    def signs(self) -> Floats:
+        """The signs of these."""
+
+    @property
+    def norms(self) -> Floats:
+        """The norm of each direction."""
 
 
 def list_facets(points: Floats) -> Integers | None:
@@ -85,32 +111,7 @@ class Hull:
         return cls(points, facets, mean / 2.0, volume)
 
 
-def verified_body(points: Floats, margin: float) -> Facets | None:
-    """The body of points in the units of the integers, moved outwards and verified."""
-    rng = np.random.default_rng(0)
-    moved = points * (1 + margin * (1 + rng.random(len(points))))[:, None]
-    # Binary digits of the largest coordinate of a vertex.
-    shift = max(0, math.ceil(math.log2(np.abs(moved).max())) - 24)
-    vertices = np.rint(moved * 2.0**-shift)
-    # Facets are listed in coordinates in which the body is about as wide in all directions.
-    values, axes = la.eigh(vertices.T @ vertices)
-    if not values[0] > 0:
-        return None
-    facets = list_facets(vertices @ axes / np.sqrt(values))
-    if facets is None:
-        return None
-    used = np.unique(np.abs(facets)) - 1
-    number = np.zeros(len(vertices) + 1, dtype=np.int64)
-    number[used + 1] = np.arange(1, len(used) + 1)
-    try:
-        return Facets(
-            vertices[used].astype(np.int64), np.sign(facets) * number[np.abs(facets)], shift
-        )
-    except WorkloadError:
-        return None
-
-
-def short_points(sample: Sample, count: int) -> Floats:
+def short_points(sample: DirectionSample, count: int) -> Floats:
     """Points to begin with: directions in which the hull is short, made as long as is usual.
 
     What a point adds to a body lowers the error if its mean |u|² is below that of the body.
@@ -152,8 +153,8 @@ class MeanSquare(NamedTuple):
     effective: float
 
 
-def mean_square(generators: Floats, bases: Bases) -> MeanSquare:
-    """Moments by facets that random directions of an ellipsoid have met (``bases``).
+def mean_square(generators: Floats, met: MetFacets) -> MeanSquare:
+    """Moments by facets that random directions of an ellipsoid have met.
 
     A direction x meets each facet F, with the weight ``‖x‖_K^−k``, in proportion to d_F, so that
 
@@ -163,10 +164,10 @@ def mean_square(generators: Floats, bases: Bases) -> MeanSquare:
     themselves: on 16 prefix sums a quarter of the directions do.
     """
     k = generators.shape[1]
-    logarithms = -k * np.log(bases.norms)
+    logarithms = -k * np.log(met.norms)
     weights = np.exp(logarithms - logarithms.max())
     weights /= weights.sum()
-    corners = generators[bases.members] * bases.signs[:, :, None]
+    corners = generators[met.members] * met.signs[:, :, None]
     sums = corners.sum(axis=1)
     squares = (corners**2).sum(axis=(1, 2)) + (sums**2).sum(axis=1)
     mean = float(weights @ squares)
@@ -174,7 +175,7 @@ def mean_square(generators: Floats, bases: Bases) -> MeanSquare:
     inverses = np.linalg.inv(corners).transpose(0, 2, 1)
     slopes += (squares - mean)[:, None, None] * inverses
     gradient = np.zeros_like(generators)
-    np.add.at(gradient, bases.members, (weights[:, None] * bases.signs)[:, :, None] * slopes)
+    np.add.at(gradient, met.members, (weights[:, None] * met.signs)[:, :, None] * slopes)
     flat = (corners * np.sqrt(weights)[:, None, None]).reshape(-1, k)
     second_moment = flat.T @ flat + (sums * weights[:, None]).T @ sums
     return MeanSquare(mean, gradient, second_moment, 1.0 / float(weights @ weights))
@@ -185,7 +186,7 @@ def lower_error(  # noqa: PLR0913, PLR0917 - a problem, its start and its size
     points: Floats,
     moment: Floats,
     rounds: int,
-    count: int,
+    meet: Callable[[Floats, Floats], MetFacets],
     on_round: Callable[[float], None],
 ) -> Floats:
     """Move free points by gradients over random facets: for hulls of any dimension.
@@ -195,12 +196,12 @@ def lower_error(  # noqa: PLR0913, PLR0917 - a problem, its start and its size
     the mean of the last points.
 
     K must contain the ``columns``; ``points`` are the free ones to begin with, one per row, and
-    ``moment`` is about the covariance of noise of their hull. ``count`` is the directions of a
-    round. ``on_round`` is called with an estimate of the error, and may raise ``StopSolver`` to end
-    with what there is.
+    ``moment`` is about the covariance of noise of their hull. ``meet`` draws the directions of a
+    round, of an ellipsoid with some covariance, and returns the facets of the hull of some points
+    that these meet. ``on_round`` is called with an estimate of the error, and may raise
+    ``StopSolver`` to end with what there is.
     """
     k, fixed = columns.shape[1], len(columns)
-    rng = np.random.default_rng(0)
     # The first step relative to the size of the points, and how much of the mean gradient and of
     # its mean square is kept.
     size = 0.25 * math.sqrt(float((points**2).mean()))
@@ -210,19 +211,18 @@ def lower_error(  # noqa: PLR0913, PLR0917 - a problem, its start and its size
     averaged, first = points, round(0.7 * rounds)
     for step in range(1, rounds + 1):
         generators = np.vstack([columns, points])
-        directions = Ellipsoid(la.cholesky(moment, lower=True)).draw(count, rng)
-        met = mean_square(generators, minimise(generators, directions))
-        slope = met.gradient[fixed:]
+        seen = mean_square(generators, meet(generators, moment))
+        slope = seen.gradient[fixed:]
         mean = momentum * mean + (1.0 - momentum) * slope
         square = squares * square + (1.0 - squares) * (slope**2).sum(axis=1, keepdims=True)
         typical = np.sqrt(square / (1.0 - squares**step)) + 1e-300
         rate = size * math.sqrt(1.0 - step / (rounds + 1)) / (1.0 - momentum**step)
         points = points - rate * mean / typical
         averaged = points if step <= first else averaged + (points - averaged) / (step - first)
-        if met.effective > 4 * k:
-            moment = 0.8 * moment + 0.2 * met.second_moment
+        if seen.effective > 4 * k:
+            moment = 0.8 * moment + 0.2 * seen.second_moment
         try:
-            on_round(met.mean / 2)
+            on_round(seen.mean / 2)
         except StopSolver:
             break
     return averaged

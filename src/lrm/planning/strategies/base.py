@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -29,10 +29,11 @@ from lrm.planning.design.products.rounding import round_products
 from lrm.planning.design.products.strategy import ProductStrategy
 from lrm.planning.design.reconstruction import FlatReconstruction, Reconstruction
 from lrm.planning.design.rounding import quantise
+from lrm.planning.design.row_limits import RowLimits
 from lrm.planning.solvers import settings
+from lrm.planning.solvers.products.gaussian import LimitsOn
 from lrm.planning.solvers.race import Candidate
 from lrm.privacy.norms import L1, L2, Norm
-from lrm.privacy.unit import PrivacyUnit
 from lrm.queries.maps.levels import LevelMap
 from lrm.queries.maps.linear import Floats, LinearMap
 from lrm.queries.maps.matrices import DenseMap, SparseMap
@@ -60,9 +61,10 @@ class Search:
         return isinstance(self.norm, L2)
 
     @property
-    def limited_unit(self) -> PrivacyUnit | None:
-        """The unit whose rows are limited by group, which columns in L2 are compared for."""
-        return self.norm.unit if isinstance(self.norm, L2) else None
+    def limits(self) -> LimitsOn | None:
+        """Limits of rows by group, which columns in L2 are compared for; None without any."""
+        unit = self.norm.unit if isinstance(self.norm, L2) else None
+        return None if unit is None else partial(RowLimits.on, unit=unit)
 
     def less(self, seconds: float) -> Search:
         """Return the search with an earlier deadline, which leaves time for what follows."""

@@ -66,7 +66,7 @@ def best_products(problem: Problem, search: Search, *, effort: Effort = "normal"
     batch, terms = _searched_batch(problem), terms_of_statements(problem)
     if search.is_gaussian:
         residuals = optimise_gaussian_groups(
-            batch, clock=search.clock, statements=terms, unit=search.limited_unit
+            batch, clock=search.clock, statements=terms, limits=search.limits
         )
         return _searched("best", residuals, search, effort)
     several = effort == "normal" and len(problem.workload.statements) > 1
@@ -87,9 +87,7 @@ def products_in_groups(
     """The strategy that measures given groups of terms, each by itself."""
     batch = _searched_batch(problem)
     if search.is_gaussian:
-        residuals = solve_gaussian_groups(
-            batch, groups, clock=search.clock, unit=search.limited_unit
-        )
+        residuals = solve_gaussian_groups(batch, groups, clock=search.clock, limits=search.limits)
         return _searched("best", residuals, search, effort)
     found = solve_groups(batch, groups, seed=search.seed, clock=search.clock)
     return _searched("best", found, search, effort)

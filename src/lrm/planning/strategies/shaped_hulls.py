@@ -21,15 +21,23 @@ from lrm.planning.design.measured import Measured
 from lrm.planning.design.reconstruction import Reconstruction
 from lrm.planning.design.rounding import DEFAULT_MAX_RECORDS, FINE_MAX_RECORDS, most_bits
 from lrm.planning.solvers import settings
-from lrm.planning.solvers.hulls import MARGINS, Hull, lower_error, short_points, verified_body
+from lrm.planning.solvers.hulls import Hull, MetFacets, lower_error, short_points
 from lrm.planning.solvers.settings import Effort
 from lrm.planning.strategies.base import Choice, Problem, Search
 from lrm.planning.strategies.shaped_tables import TableGroups, tables_of
-from lrm.planning.strategies.split_hulls import Split, best_split, estimate_hull, split_body
+from lrm.planning.strategies.split_hulls import (
+    MARGINS,
+    Split,
+    best_split,
+    estimate_hull,
+    split_body,
+    verified_bodies,
+)
 from lrm.privacy.bodies.base import MOST_COLUMNS
 from lrm.privacy.bodies.cube import Cube
 from lrm.privacy.bodies.facets import MOST_FACETS
-from lrm.privacy.bodies.sampling import Sample
+from lrm.privacy.bodies.gauges import minimise
+from lrm.privacy.bodies.sampling import Ellipsoid, Sample
 from lrm.privacy.norms import BodyNorm, Norm
 from lrm.queries.maps.linear import Floats, LinearMap
 from lrm.queries.maps.matrices import DenseMap, SparseMap
@@ -110,14 +118,10 @@ class ShapedChoice(Choice):
             except WorkloadError as reason:
                 raise ConvergenceError(str(reason)) from None
             return Measured.of_cells(matrix, self.cell_map, bits, None, BodyNorm(parts))
-        for margin in MARGINS:
-            outer = verified_body(self.shape.points * 2.0**bits, margin)
-            if outer is not None:
-                try:
-                    norm = BodyNorm(outer, self.replaced)
-                    return Measured.of_cells(matrix, self.cell_map, bits, None, norm)
-                except WorkloadError:  # a column is not inside: a wider margin
-                    continue
+        for outer in verified_bodies(self.shape.points * 2.0**bits):
+            with suppress(WorkloadError):  # a column is not inside: a wider margin
+                norm = BodyNorm(outer, self.replaced)
+                return Measured.of_cells(matrix, self.cell_map, bits, None, norm)
         raise ConvergenceError("the facets of the hull cannot be listed in integers")
 
 
@@ -204,7 +208,13 @@ def _free_points(
     start = estimate_hull(np.vstack([columns, points]))
     # Most directions of a round.
     directions = min(1024, int(seconds / (rounds * each)))
-    return lower_error(columns, points, start.second_moment, rounds, directions, on_round)
+    rng = np.random.default_rng(0)
+
+    def meet(generators: Floats, moment: Floats) -> MetFacets:
+        ellipsoid = Ellipsoid(la.cholesky(moment, lower=True))
+        return minimise(generators, ellipsoid.draw(directions, rng))
+
+    return lower_error(columns, points, start.second_moment, rounds, meet, on_round)
 
 
 def _by_facets(

@@ -19,13 +19,17 @@ import scipy.linalg as la
 
 from lrm.errors import WorkloadError
 from lrm.planning.solvers import settings
-from lrm.planning.solvers.hulls import MARGINS, verified_body
+from lrm.planning.solvers.hulls import list_facets
 from lrm.privacy.bodies.base import Body
+from lrm.privacy.bodies.facets import Facets
 from lrm.privacy.bodies.gauges import minimise
 from lrm.privacy.bodies.sampling import Sample, sample_hull
 from lrm.privacy.bodies.split import MOST_LEAVES, SplitHull, Tree, distinct, leaves_of
 from lrm.privacy.bodies.tables import Tables
 from lrm.queries.maps.linear import Floats, Integers
+
+MARGINS = (2e-5, 2e-4, 2e-3)
+"""How far vertices are moved outwards: the first for which facets are simplices and hold all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +53,41 @@ class Split:
     tree: Tree
     bits: int = 24
     free: Floats | None = None
+
+
+def verified_bodies(points: Floats) -> Iterator[Facets]:
+    """Yield bodies of points in the units of the integers, moved further and further outwards.
+
+    Each is verified; margins for which facets are no simplices are left out.
+    """
+    for margin in MARGINS:
+        body = _verified(points, margin)
+        if body is not None:
+            yield body
+
+
+def _verified(points: Floats, margin: float) -> Facets | None:
+    rng = np.random.default_rng(0)
+    moved = points * (1 + margin * (1 + rng.random(len(points))))[:, None]
+    # Binary digits of the largest coordinate of a vertex.
+    shift = max(0, math.ceil(math.log2(np.abs(moved).max())) - 24)
+    vertices = np.rint(moved * 2.0**-shift)
+    # Facets are listed in coordinates in which the body is about as wide in all directions.
+    values, axes = la.eigh(vertices.T @ vertices)
+    if not values[0] > 0:
+        return None
+    facets = list_facets(vertices @ axes / np.sqrt(values))
+    if facets is None:
+        return None
+    used = np.unique(np.abs(facets)) - 1
+    number = np.zeros(len(vertices) + 1, dtype=np.int64)
+    number[used + 1] = np.arange(1, len(used) + 1)
+    try:
+        return Facets(
+            vertices[used].astype(np.int64), np.sign(facets) * number[np.abs(facets)], shift
+        )
+    except WorkloadError:
+        return None
 
 
 def estimate_hull(columns: Floats, leaves: Sequence[Body] = ()) -> Sample:
@@ -186,8 +225,7 @@ def split_body(columns: Integers, split: Split, bits: int) -> SplitHull:
             continue
         if size > settings.LEAF_POINTS[0][1]:
             raise WorkloadError("a leaf has too many dimensions for a list of its facets")
-        tries = (verified_body(leaf_points.astype(np.float64), margin) for margin in MARGINS)
-        body = next(filter(None, tries), None)
+        body = next(verified_bodies(leaf_points.astype(np.float64)), None)
         if body is None:
             raise WorkloadError("the facets of a leaf cannot be listed")
         leaves.append(body)

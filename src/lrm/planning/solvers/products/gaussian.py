@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -34,15 +34,15 @@ from scipy.optimize import minimize
 
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver
+from lrm.planning.design.products.axes import Axis
 from lrm.planning.design.products.basis import GramForms, ProductBasis, gram_factor
-from lrm.planning.design.products.information import ResidualShares
+from lrm.planning.design.products.information import Limits, ResidualShares
 from lrm.planning.design.products.parts import OwnRows, PartGrams, centring
 from lrm.planning.design.products.quadratic import DENSE_VALUES, PairGram, Quadratic
 from lrm.planning.design.products.residuals import ResidualBasis
 from lrm.planning.design.products.strategy import Group, Marginals, ProductStrategy
 from lrm.planning.design.products.subsets import members_of, sums_over, tuples_of
 from lrm.planning.design.products.trees import TreeBasis, is_tractable, level_spreads
-from lrm.planning.design.row_limits import RowLimits
 from lrm.planning.solvers import settings
 from lrm.planning.solvers.gaussian import optimise_gaussian
 from lrm.planning.solvers.products.grouping import (
@@ -51,12 +51,14 @@ from lrm.planning.solvers.products.grouping import (
     joint_terms,
     without_joint,
 )
-from lrm.privacy.unit import PrivacyUnit
 from lrm.queries.maps.kron import kronecker
 from lrm.queries.maps.linear import TINY, Floats, Integers
 from lrm.queries.maps.products.batch import ProductBatch
 
 Subset = tuple[int, ...]
+
+LimitsOn = Callable[[Sequence[Axis]], Limits | None]
+"""The limits of a person's rows by group as some axes see them; None where these do not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,15 +134,15 @@ def optimise_gaussian_products(
     *,
     clock: Clock = UNLIMITED,
     max_rounds: int = 300,
-    unit: PrivacyUnit | None = None,
+    limits: LimitsOn | None = None,
 ) -> Group:
     """Find the residuals of least error under Gaussian noise, as one group of all terms.
 
     The weights are closed; the Grams of attributes with other factors than totals and
     identities are optimised by L-BFGS over columns of norm 1, from each attribute's own optimum,
     or from identities where these are better than what it leads to. Where queries add up products,
-    subsets may then have Grams of their own. Where the rows of a ``unit`` are limited by group, the
-    weights are the best for that.
+    subsets may then have Grams of their own. The weights are the best for ``limits`` of rows by
+    group.
 
     Examples
     --------
@@ -177,8 +179,8 @@ def optimise_gaussian_products(
         mixed = {i for subset in own_rows for i in subset}
         start = replace(start, own=own_rows, nulls={i: nulls[i] for i in mixed & nulls.keys()})
         v = residual_demands(quadratic, start, reduced)
-    limits = None if unit is None else RowLimits.on(axes, unit)
-    start, optimal = replace(start, limits=limits), optimal and limits is None
+    limited = None if limits is None else limits(axes)
+    start, optimal = replace(start, limits=limited), optimal and limited is None
     group = Group(np.arange(batch.terms), axes, start, 0.0, bound=float(optimal))
     return reweighed_residuals(quadratic, group, v)
 
@@ -221,7 +223,7 @@ def optimise_gaussian_groups(
     *,
     clock: Clock = UNLIMITED,
     statements: Sequence[frozenset[int]] = (),
-    unit: PrivacyUnit | None = None,
+    limits: LimitsOn | None = None,
 ) -> ProductStrategy:
     """Find residuals for all terms together, or for groups of terms that share little.
 
@@ -230,7 +232,7 @@ def optimise_gaussian_groups(
     """
     joint = joint_terms(batch)
     rest, others = without_joint(batch, joint, statements)
-    if joint and (groups := _groups(batch, clock, statements, unit)):
+    if joint and (groups := _groups(batch, clock, statements, limits)):
         # All terms together would distinguish all combinations of long attributes.
         if not len(rest):
             return groups
@@ -239,15 +241,17 @@ def optimise_gaussian_groups(
             replace(group, terms=part[group.terms])
             for part, own in zip(parts, [others, *([()] * len(joint))], strict=True)
             for group in optimise_gaussian_groups(
-                batch.take(part), clock=clock, statements=own, unit=unit
+                batch.take(part), clock=clock, statements=own, limits=limits
             ).groups
         ]
         separate = ProductStrategy.combine(apart)
         return min(groups, separate, key=lambda candidate: candidate.error)
-    together = ProductStrategy.combine([optimise_gaussian_products(batch, clock=clock, unit=unit)])
+    together = ProductStrategy.combine(
+        [optimise_gaussian_products(batch, clock=clock, limits=limits)]
+    )
     if joint or clock.must_end() or together.bound:
         return together
-    groups = _groups(batch, clock, statements, unit)
+    groups = _groups(batch, clock, statements, limits)
     return together if groups is None or together.error <= groups.error else groups
 
 
@@ -255,7 +259,7 @@ def _groups(
     batch: ProductBatch,
     clock: Clock,
     statements: Sequence[frozenset[int]],
-    unit: PrivacyUnit | None,
+    limits: LimitsOn | None,
 ) -> ProductStrategy | None:
     """Residuals for groups of terms; None where one group is as good, or time is up."""
     solved: dict[frozenset[frozenset[int]], ProductStrategy] = {}
@@ -263,7 +267,7 @@ def _groups(
         for corners in (True, False):
             grouping = group_terms(batch, clock, _residual_root, statements, corners=corners)
             if grouping is not None and frozenset(grouping.groups) not in solved:
-                groups = solve_gaussian_groups(batch, grouping.groups, clock=clock, unit=unit)
+                groups = solve_gaussian_groups(batch, grouping.groups, clock=clock, limits=limits)
                 solved[frozenset(grouping.groups)] = groups
     return min(solved.values(), key=lambda groups: groups.error, default=None)
 
@@ -273,12 +277,12 @@ def solve_gaussian_groups(
     groups: Sequence[frozenset[int]],
     *,
     clock: Clock = UNLIMITED,
-    unit: PrivacyUnit | None = None,
+    limits: LimitsOn | None = None,
 ) -> ProductStrategy:
     """Residuals for given groups of terms."""
     solved = []
     for terms in map(np.array, map(sorted, groups)):
-        group = optimise_gaussian_products(batch.take(terms), clock=clock, unit=unit)
+        group = optimise_gaussian_products(batch.take(terms), clock=clock, limits=limits)
         solved.append(replace(group, terms=terms))
     return ProductStrategy.combine(solved)
 
