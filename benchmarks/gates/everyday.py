@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +17,12 @@ from benchmarks.evidence import shaped
 from benchmarks.evidence.statements import BATCHES as REPORTS
 from benchmarks.evidence.statements import read
 from lrm.cli.demo_table import DOMAIN, QUESTIONS
-from lrm.domain.file import parse_domain
+from lrm.domain.file import parse_declared, parse_domain
 from lrm.queries.maps.products.batch import cross_tabs, sum_batch
 from lrm.queries.maps.products.map import ProductMap
 from lrm.queries.workload import Workload, families
 
-__all__ = ["default_batches", "kind_batches", "many_statements"]
+__all__ = ["default_batches", "kind_batches", "many_statements", "rows_by_month"]
 
 SHAPED = (
     *("yes/no 5", "people 6", "patients 22", "one-way 10x8x5x2x2", "one-way 2^12"),
@@ -181,11 +182,65 @@ def _long_prefixes() -> Workload:
     return families.products([4096, 5], [["prefix", "identity"], ["total", "identity"]])
 
 
-def kind_batches() -> Iterator[tuple[str, Callable[[], Workload], dict[str, str]]]:
+def rows_by_month(wards: int, ages: int) -> Workload:
+    """Events of persons, of whom each has one per month at most."""
+    unit = lrm.PrivacyUnit("person", 6, by=lrm.GroupLimit("month", 1))
+    attributes = [
+        lrm.Integers("month", 1, 12),
+        lrm.Categories("ward", [f"w{k}" for k in range(wards)]),
+        lrm.Integers("age", 0, ages - 1),
+    ]
+    return lrm.sql(
+        "SELECT month, COUNT(*) AS n FROM events GROUP BY month;"
+        "SELECT month, ward, COUNT(*) AS m FROM events GROUP BY month, ward",
+        lrm.Domain(attributes, "events", unit=unit),
+    )
+
+
+PEOPLE = """\
+lrm-domain: 2
+people: shop
+tables:
+  - name: customers
+    person: id
+    rows: one
+    attributes:
+      - {name: region, kind: categories, values: [n, e, s], null: drop, outside: drop}
+  - name: orders
+    person: customer
+    rows: {most: 4}
+    attributes:
+      - {name: paid, kind: categories, values: [cash, card], null: drop, outside: drop}
+"""
+
+
+def _levels() -> Workload:
+    """A statement about persons, and one about the rows that they have."""
+    text = (
+        "SELECT region, COUNT(*) AS customers FROM customers GROUP BY region;"
+        "SELECT paid, COUNT(*) AS orders FROM orders GROUP BY paid"
+    )
+    return lrm.sql(text, parse_declared(PEOPLE))
+
+
+def _judged(first: str) -> Workload:
+    """Statements of which the first says what it needs, and the last is a median."""
+    attributes = [lrm.Categories("ward", ["a", "b"]), lrm.Integers("days", 0, 7)]
+    statements = [*VISITS.split(";"), "SELECT MEDIAN(days) AS middle FROM visits"]
+    text = f"-- {first}\n" + ";\n".join(statements)
+    return lrm.sql(text, lrm.Domain(attributes, "visits"))
+
+
+def _multiples() -> Workload:
+    """Queries in which cells count for multiples of each other, with either sign."""
+    return _workload(np.array([[1.0, 2, -3, 0, 1], [2, 4, -6, 5, 0]]))
+
+
+def kind_batches() -> Iterator[tuple[str, Callable[[], Workload], dict[str, Any]]]:
     """Names, batches and options whose plans have kinds of measurement that others have not."""
-    pure: dict[str, str] = {"noise": "pure"}
-    laplace = {"noise": "laplace"}
-    gaussian = {"noise": "gaussian"}
+    pure: dict[str, Any] = {"noise": "pure"}
+    laplace: dict[str, Any] = {"noise": "laplace"}
+    gaussian: dict[str, Any] = {"noise": "gaussian"}
     replaced = UNITS[1]
     yield "kind flags of replaced rows", lambda: _counted_flags(9, replaced), pure
     yield "kind few counts", lambda: _workload(shaped.people(6)), pure
@@ -208,3 +263,10 @@ def kind_batches() -> Iterator[tuple[str, Callable[[], Workload], dict[str, str]
     yield "kind long prefixes", _long_prefixes, gaussian
     folded = ProductMap(cross_tabs([2] * 24, [2]))
     yield "kind folded tables", lambda: Workload(folded), laplace
+    yield "kind rows by month, gaussian", lambda: rows_by_month(20, 90), gaussian
+    yield "kind levels", _levels, pure
+    yield "kind levels, gaussian", _levels, gaussian
+    yield "kind importances", lambda: _judged("importance: 4"), pure
+    yield "kind worst statement", lambda: _judged("importance: 4"), {**pure, "objective": "worst"}
+    yield "kind tolerances", lambda: _judged("within: 20"), {**pure, "meet": 0.95}
+    yield "kind multiples", _multiples, laplace

@@ -40,7 +40,7 @@ from benchmarks.comparisons import gaussian
 from benchmarks.evidence import long
 from benchmarks.evidence.flights import flights_domain, flights_sql
 from benchmarks.gates import unseen, unseen_products
-from benchmarks.gates.everyday import default_batches, kind_batches
+from benchmarks.gates.everyday import default_batches, kind_batches, rows_by_month
 from lrm.queries.maps.products.batch import ProductBatch, cross_tabs
 from lrm.queries.maps.products.map import ProductMap
 from lrm.queries.workload import Workload
@@ -214,6 +214,8 @@ def _others() -> Iterator[tuple[str, Case]]:
     yield "hierarchical by 4", Case.of_total(PANEL["prefix 256"], "hierarchical", by_4)
     yield "wavelet, gaussian", Case.of_total(PANEL["prefix 256"], "wavelet", GAUSSIAN)
     yield "noise-on-data, product", Case.of_total(_flights, "noise-on-data")
+    listed = Case.of_total(partial(rows_by_month, 2, 1), "noise-on-results", GAUSSIAN)
+    yield "noise-on-results, rows by month", listed
 
 
 def _everyday() -> Iterator[tuple[str, Case]]:
@@ -236,14 +238,14 @@ def fixed_measurements(count: int) -> NDArray[np.float64]:
 def facts_of(plan: lrm.Plan) -> dict[str, Any]:
     """What follows from the integers of a plan, and must follow from them in every version."""
     reconstruction, measured = plan.reconstruction_map, plan.measured
-    queries = plan.workload.shape[0]
+    levels, queries = [level.measured for level in plan.levels], plan.workload.shape[0]
     rows = np.unique(np.linspace(0, queries - 1, SAMPLED_ROWS).astype(np.int64))
     answers = reconstruction.apply(fixed_measurements(plan.measurement_count))
     norms = reconstruction.row_squared_norms
     mixed = np.cos(np.arange(queries))  # every row counts in one number
     return {
-        "sensitivity": str(measured.sensitivity),
-        "sensitivity_of_noise": measured.norm.sensitivity(measured).hex(),
+        "sensitivity": ", ".join(str(level.sensitivity) for level in levels),
+        "sensitivity_of_noise": ", ".join(level.norm.sensitivity(level).hex() for level in levels),
         "max_records": str(measured.max_records),
         "measurements": plan.measurement_count,
         "merged_cells": measured.merged_cell_count,
