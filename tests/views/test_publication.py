@@ -126,6 +126,9 @@ def test_measures_have_axes_of_their_own(release):
         ("---\ntitle: x\n", "have no end", None),
         ("a\n{{ n | colour: red }}", "line 2: expected options", 2),
         ("{{ n | decimals: many }}", "decimals must be a digit", 1),
+        ("---\ndecimal: dot\n---\n", "line 2: decimal must be point or comma, not 'dot'", 2),
+        ("---\ndecimal: comma\nthousands: comma\n---\n", "line 3: thousands must be another", 3),
+        ("---\nmonths: a b\n---\n", "line 2: months must be twelve names", 2),
     ],
 )
 def test_errors_of_a_text_name_the_line(text, sentence, line):
@@ -140,22 +143,69 @@ def test_a_statement_that_is_not_there_is_named_with_its_line(release):
     assert error.value.line == 3
 
 
+MONTHS = "Jänner Feber März April Mai Juni Juli August September Oktober November Dezember"
+
+
+def replaced_words(mark):
+    return "\n".join(f"{key}: {MONTHS if key == 'months' else mark.format(key)}" for key in WORDS)
+
+
 def test_every_fixed_word_can_be_replaced(release):
-    fields = "\n".join(f"{key}: <{key}>" for key in WORDS)
+    fields = replaced_words("<{}>")
     document = publication(release, parse_page_text(f"---\n{fields}\n---\n{{{{ n }}}}", "p.md"))
     titles = [part.title for part in document.parts]
     assert titles == ["<about>", "<guarantee>", "<caveats>", "<methods>"]
 
 
 def test_a_translated_page_has_no_word_of_lrm_left(release, tmp_path):
-    fields = "\n".join(f"{key}: ‹{key}›" for key in WORDS)
+    fields = replaced_words("‹{}› {{month}}")
     lines = "\n".join(f"{{{{ {name} | caption: ‹c› | note: ‹n› }}}}" for name in release)
     place = tmp_path / "page.html"
     write_publication(release, place, parse_page_text(f"---\n{fields}\n---\n{lines}", "p.md"))
     declared = {"day", "weekday", "age", "visits", "worth", "Tue", "Mon", "Sun", "csv", "page"}
-    months = {"Jan", "Feb", "Mar", "Apr", "May", "Jun"}
-    left = set(re.findall(r"[A-Za-z][A-Za-z-]+", re.sub(r"‹[^›]*›", " ", words(place))))
-    assert left <= declared | months | {"by", "Visits", "month", "All"}
+    left = set(re.findall(r"[^\W\d_][\w-]+", re.sub(r"‹[^›]*›", " ", words(place))))
+    assert left <= declared | {*MONTHS.split(), "month", "by"}  # of by_weekday
+    assert {"Jänner", "Juni"} <= left
+
+
+def test_numbers_are_spelt_as_the_author_asks(release, tmp_path):
+    place = tmp_path / "page.html"
+    text = TEXT.replace("numbers: Zahlen", "decimal: comma\nthousands: space")
+    write_publication(release, place, parse_page_text(text, "page.md"))
+    answer = release.frame("n").numbers["answer"][0, 0]
+    spelt = f"{answer:,.1f} persons".replace(",", " ").replace(".", ",")
+    assert spelt.replace(" ", "\u202f", 1) in place.read_text(encoding="utf-8")
+    assert not re.search(r"\d\.\d", re.sub(r"lrm \S+", "", words(place).split("What is guar")[0]))
+    by_default = parse_page_text("---\ndecimal: comma\n---\n", "page.md").style
+    assert by_default.shown("1,234.5") == "1.234,5"
+
+
+def test_numbers_without_groups_stand_together_with_their_units(release):
+    text = parse_page_text("{{ n | unit: persons | decimals: 0 }}\n{{ n }}\n\nText.", "page.md")
+    (numbers, _) = publication(release, text).blocks
+    assert [name for name, _, _ in numbers.entries] == ["All visits", "All visits"]
+    assert numbers.entries[0][1].endswith(" persons")
+    assert numbers.entries[0][2].startswith("± ")
+
+
+def test_intervals_have_about_the_decimals_of_their_answer(release):
+    text = "{{ visits | decimals: 0 }}"
+    (_, fold) = publication(release, parse_page_text(text, "page.md")).blocks
+    headings = [heading.name for heading in fold.tables[0].headings]
+    assert re.search(r"± \d+\)", headings[1])
+
+
+def test_a_long_list_of_numbers_has_a_picture():
+    domain = Domain([Integers("age", 0, 99), Categories("sex", ["f", "m", "x"])], "visits")
+    batch = lrm.sql("SELECT age, sex, COUNT(*) AS n FROM visits GROUP BY age, sex", domain)
+    made = lrm.release(lrm.plan(batch, "noise-on-data"), np.full(300, 9), epsilon=1)
+    (figure, fold) = publication(made, parse_page_text("{{ n }}", "page.md")).blocks
+    assert figure.svg.count('class="line"') == 3
+    assert len(fold.tables[0].rows) == 100
+
+
+def test_a_table_of_usual_length_is_not_cut_off(release):
+    assert 'class="scroll tall"' not in release_page(release)
 
 
 def test_the_command_writes_the_page_and_replaces_nothing(release, tmp_path):

@@ -17,7 +17,7 @@ from lrm.cli.options import (
 from lrm.cli.report import known_option, post_process_option, processed_answers
 from lrm.cli.terminal import echo, print_document, print_json
 from lrm.errors import FileFormatError
-from lrm.files.csv_cells import THOUSANDS, NumberStyle
+from lrm.files.csv_cells import DECIMALS, THOUSANDS, NumberStyle
 
 if TYPE_CHECKING:
     from lrm.releases import Release
@@ -48,7 +48,7 @@ ALIASES = {"--csv": ".csv", "--xlsx": ".xlsx", "--export": ".json"}
 @click.option("--csv", metavar="OUT", help="The same as --output OUT, for a .csv file or a folder.")
 @click.option("--xlsx", metavar="OUT", help="The same as --output OUT, for an .xlsx file.")
 @click.option("--export", metavar="OUT", help="The same as --output OUT, for a .json file.")
-@choice_option("--decimal", "point comma", "Of the numbers of CSV files.", default="point")
+@choice_option("--decimal", " ".join(DECIMALS), "Of the numbers of CSV files.", default="point")
 @choice_option(
     "--thousands",
     " ".join(THOUSANDS),
@@ -135,8 +135,7 @@ def _show_release(
 
     confidence, limit = choices["confidence"], choices["limit"]
     processed = processed_answers(release, choices)
-    decimal = "," if choices["decimal"] == "comma" else "."
-    style = NumberStyle(decimal, THOUSANDS[choices["thousands"]])
+    style = NumberStyle(DECIMALS[choices["decimal"]], THOUSANDS[choices["thousands"]])
     export = Export(release, statement, confidence, processed, style)
     written = _write_files(export, targets, choices)
     if choices["as_json"] and statement is None:

@@ -41,13 +41,19 @@ def csv_cell(value: str | float, separator: str = ",") -> str:
     return '"' + text.replace('"', '""') + '"' if special else text
 
 
+NARROW = "\u202f"
+"""The space between thousands where readers see it: it is narrow, and no line breaks there."""
+
+DECIMALS = {"point": ".", "comma": ","}
+"""What may stand before decimals, by name."""
+
 THOUSANDS = {"none": "", "comma": ",", "point": ".", "space": " ", "apostrophe": "'"}
 """What may separate thousands, by name."""
 
 
 @dataclass(frozen=True)
 class NumberStyle:
-    """How numbers are spelt in a CSV file.
+    """How numbers are spelt in a CSV file, or on a page.
 
     A file with a decimal comma has semicolons between its cells, as spreadsheets expect.
 
@@ -75,6 +81,15 @@ class NumberStyle:
         """What stands between cells."""
         return ";" if self.decimal == "," else ","
 
+    def shown(self, text: str) -> str:
+        """A number as readers see it, from one with commas between thousands and a point.
+
+        >>> NumberStyle(",", ".").shown("1,234.5"), NumberStyle(".", "").shown("-1,234.5")
+        ('1.234,5', '-1234.5')
+        """
+        thousands = NARROW if self.thousands == " " else self.thousands
+        return text.translate({ord(","): thousands, ord("."): self.decimal})
+
     @property
     def is_plain(self) -> bool:
         """Whether numbers are spelt as Python spells them."""
@@ -88,3 +103,7 @@ class NumberStyle:
             digits = f"-{digits}" if text.startswith("-0") else digits
         cell = digits + (self.decimal if point else "") + fraction
         return f'"{cell}"' if self.separator in cell else cell
+
+
+READABLE = NumberStyle(thousands=",")
+"""How numbers are spelt where nobody says otherwise: 1,234.5."""

@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 
 _CONTROL = re.compile(
     # C0, delete and C1 (a terminal obeys them); what changes the direction of text, line and
@@ -39,8 +40,29 @@ def beside(value: float, error: float) -> str:
     """
     if not (error > 0 and math.isfinite(error)):
         return number(value, 6)
-    text = f"{value:,.{min(12, max(0, 1 - math.floor(math.log10(error))))}f}"
+    return rounded(value, min(12, max(0, 1 - math.floor(math.log10(error)))))
+
+
+def rounded(value: float, decimals: int) -> str:
+    """Spell a value to a number of decimals, 0 without a sign.
+
+    >>> rounded(1620.7432, 1), rounded(-0.01, 1)
+    ('1,620.7', '0.0')
+    """
+    text = f"{value:,.{decimals}f}"
     return text.removeprefix("-") if not text.strip("-0.,") else text
+
+
+def listed(names: Sequence[str], last: str = "and", most: int = sys.maxsize) -> str:
+    """Spell several names, the first ``most`` of them.
+
+    >>> listed(["age", "sex", "ward"]), listed(["age", "sex"], "or"), listed("abcd", most=2)
+    ('age, sex and ward', 'age or sex', 'a, b and 2 more')
+    """
+    if len(names) > most:
+        names = [*names[:most], f"{len(names) - most} more"]
+    *first, final = names or [""]
+    return f"{', '.join(first)} {last} {final}" if first else final
 
 
 def ratio(value: float) -> str:

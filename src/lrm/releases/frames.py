@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lrm.files.spelling import many
+from lrm.files.spelling import listed, many
 from lrm.queries.maps.linear import Floats
 from lrm.queries.workload import EXPLICIT_QUERIES, Column, Statement
 from lrm.queries.workload.display import NULL, Display, Value
@@ -155,10 +155,9 @@ def frame_caveats(release: Release, statement: Statement) -> tuple[Caveat, ...]:
         for name in level.workload.dropping(own)
     )
     if dropping:
-        listed = ", ".join(dropping)
-        caveats.append(
-            Caveat("dropped", f"rows without a declared value of {listed} are in no answer")
-        )
+        names = listed([*dropping], "or")
+        words = f"rows without a declared value of {names} are in no answer"
+        caveats.append(Caveat("dropped", words))
     notes: dict[tuple[str, str], None] = {}
     for derived in batch.derived[slice(*statement.derived)]:
         if derived.note:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.files.spelling import beside, in_percent, many
+from lrm.files.csv_cells import READABLE, NumberStyle
+from lrm.files.spelling import beside, in_percent, listed, many, rounded
 from lrm.queries.maps.linear import Floats
 from lrm.queries.workload import EXPLICIT_QUERIES, Column, Statement
 from lrm.queries.workload.frames import AnswerFrame, Codes
@@ -152,12 +153,6 @@ def side_by_side(
     return None
 
 
-def _end(value: float, error: float) -> str:
-    if math.isinf(value):
-        return "∞" if value > 0 else "-∞"
-    return beside(value, error)
-
-
 ALIKE = 1.04
 """Half-widths that differ by less are stated once, by the largest."""
 
@@ -166,11 +161,49 @@ FAR_LARGER = 5.0
 """From this ratio to the usual error of its table on, an answer has digits of its own."""
 
 
-def frame_table(frame: AnswerFrame) -> StatementTable:
+@dataclass(frozen=True)
+class Setting:
+    """How a table is set: its words, and how its numbers are spelt.
+
+    >>> Setting(decimals=1).number(33.14, 2.0), Setting(decimals=1).error(0.0023, 0.001)
+    ('33.1', '0.002')
+    """
+
+    # Whether it is for everybody: cells of undeclared values then have words of their own.
+    public: bool = False
+    words: Mapping[str, str] = field(default_factory=lambda: WORDS)  # fixed ones
+    heading: str = ""  # what stands above it in place of the title of its statement
+    note: str = ""  # what stands below it in place of `AnswerFrame.note`
+    unit: str = ""  # of the answers, such as ``persons``
+    decimals: int | None = None  # of the answers; as many as their errors leave by default
+    style: NumberStyle = READABLE
+
+    def number(self, value: float, error: float) -> str:
+        """An answer with an error of this size."""
+        decimals = self.decimals
+        return self.style.shown(
+            beside(value, error) if decimals is None else rounded(value, decimals)
+        )
+
+    def error(self, value: float, error: float) -> str:
+        """How far off an answer may be, or the end of its interval."""
+        if math.isinf(value):
+            return "∞" if value > 0 else "-∞"
+        if self.decimals is None:
+            return self.style.shown(beside(value, error))
+        leading = -math.floor(math.log10(error)) if error > 0 else 0
+        return self.style.shown(rounded(value, min(12, max(self.decimals, leading))))
+
+
+PUBLIC = Setting(public=True)
+"""How everybody sees a table."""
+
+
+def frame_table(frame: AnswerFrame, setting: Setting | None = None) -> StatementTable:
     """The whole table of a statement whose numbers are known."""
     if frame.statement is not None and frame.statement.display is None:
         frame = frame.taken(_calendar_rows(frame))
-    return StatementTable(frame, frame.count, len(frame))
+    return StatementTable(frame, frame.count, len(frame), setting or Setting())
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,33 +215,34 @@ class StatementTable:
     # Number of its lines, where not all are here; None where they were not counted.
     lines: int | None
 
-    # Whether it is for everybody: cells of undeclared values then have words of their own.
-    public: bool = False
-    words: Mapping[str, str] = field(default_factory=lambda: WORDS)  # fixed ones
-    heading_text: str = ""  # what stands above it in place of the title of its statement
-    note_text: str = ""  # what stands below it in place of `AnswerFrame.note`
-    unit: str = ""  # of the answers, such as ``persons``
-    decimals: int | None = None  # of the answers; as many as their errors leave by default
+    setting: Setting = field(default_factory=Setting)
+    # Its columns of groups and the label of each, where they are not those of `reader_view`.
+    columns: tuple[tuple[Column, ...], Codes] | None = None
 
     @property
     def title(self) -> str:
         """What stands above the table."""
-        return self.heading_text or self.statement.title
+        return self.setting.heading or self.statement.title
+
+    @property
+    def words(self) -> Mapping[str, str]:
+        """The fixed words."""
+        return self.setting.words
 
     def texts(self, column: Column) -> list[str]:
         """What readers see for each label of a column, and for a total last."""
-        texts = label_texts(column)
-        if self.public:
+        texts = label_texts(column, self.words)
+        if self.setting.public:
             names = {label: self.words[key] for label, key in UNDECLARED.items()}
             texts = [names.get(text, text) for text in texts]
         return [*texts, self.words["total"]]
 
     def measure(self, place: int) -> str:
         """What an answer is called, with its unit."""
-        name = spoken_name(self.frame.answers[place])
-        if self.unit and len(self.frame.answers) == 1:
-            return self.unit
-        return f"{name} ({self.unit})" if self.unit else name
+        name, unit = spoken_name(self.frame.answers[place]), self.setting.unit
+        if unit and len(self.frame.answers) == 1:
+            return unit
+        return f"{name} ({unit})" if unit else name
 
     @property
     def statement(self) -> Statement:
@@ -225,7 +259,7 @@ class StatementTable:
     @property
     def note(self) -> str:
         """What was left out by HAVING, ORDER BY and LIMIT."""
-        return self.note_text or self.frame.note
+        return self.setting.note or self.frame.note
 
     @property
     def count(self) -> int:
@@ -255,7 +289,7 @@ class StatementTable:
         if not self._is_centred(bounded, place).all():
             return ""
         same = float(known.max()) <= ALIKE * float(known.min())
-        return f"± {beside(float(known.max()), self._error(place))}" if same else ""
+        return f"± {self.setting.error(float(known.max()), self._error(place))}" if same else ""
 
     @property
     def relative(self) -> float:
@@ -297,23 +331,21 @@ class StatementTable:
         words = many(self.count, "answer", "answers")
         if self.count < self.total:
             words = f"{self.count:,} of {many(self.total, 'answer', 'answers')}"
-        if not self.public and math.isfinite(self.relative) and self.relative > 0:
+        if not self.setting.public and math.isfinite(self.relative) and self.relative > 0:
             words += f", {self.verdict} ({percent(self.relative)})"
         return words
 
     @cached_property
     def view(self) -> tuple[tuple[Column, ...], Codes]:
         """The columns of groups as readers see them: a year and a month are one column."""
-        return reader_view(self.frame)
+        return self.columns or reader_view(self.frame)
 
     def cell(self, row: int, place: int, *, note: bool, share: float | None = None) -> Cell:
         """One answer to the digits that its error leaves, with its interval where wanted."""
         answer = float(self.numbers["answer"][row, place])
         if math.isnan(answer):
             return Cell("")
-        text = beside(answer, self._own_error(row, place))
-        if self.decimals is not None:
-            text = f"{answer:,.{self.decimals}f}"
+        text = self.setting.number(answer, self._own_error(row, place))
         return Cell(text, self._note(row, place, note).strip(), share)
 
     def processed_cell(self, row: int, place: int) -> Cell:
@@ -321,8 +353,9 @@ class StatementTable:
         value = float(self.numbers["processed"][row, place])
         if math.isnan(value):
             return Cell("")
-        whole = math.isfinite(value) and value == round(value)
-        return Cell(f"{value:,.0f}" if whole else beside(value, self._own_error(row, place)))
+        if math.isfinite(value) and value == round(value):
+            return Cell(self.setting.style.shown(f"{value:,.0f}"))
+        return Cell(self.setting.number(value, self._own_error(row, place)))
 
     @property
     def is_processed(self) -> bool:
@@ -331,17 +364,17 @@ class StatementTable:
 
     def _note(self, row: int, place: int, shown: bool) -> str:
         low, high = (float(self.numbers[name][row, place]) for name in ("low", "high"))
-        half = float(self.half_widths[row, place])
+        half, spelt = float(self.half_widths[row, place]), self.setting.error
         if not shown or math.isnan(half):  # a rank has no interval
             return ""
         if math.isinf(low) and math.isinf(high):
-            return " unbounded"
+            return f" {self.words['unbounded']}"
         if math.isinf(half):
             spread = self._own_error(row, place)
-            return f" {_end(low, spread)} … {_end(high, spread)}"
+            return f" {spelt(low, spread)} … {spelt(high, spread)}"
         if not self._is_centred(row, place):
-            return f" {beside(low, half)} … {beside(high, half)}"
-        return f" ± {beside(half, self._own_error(row, place))}"
+            return f" {spelt(low, half)} … {spelt(high, half)}"
+        return f" ± {spelt(half, self._own_error(row, place))}"
 
     def _error(self, place: int) -> float:
         """The usual standard error of an answer, by which its digits are chosen."""
@@ -359,6 +392,16 @@ class StatementTable:
         if math.isinf(half):  # nothing is known but the answer itself
             return max(usual, 0.1 * abs(float(self.numbers["answer"][row, place])))
         return half / 2 if half > FAR_LARGER * 2 * usual else usual
+
+    def key_figures(self) -> list[tuple[str, str, str]]:
+        """The answers of a statement without groups: a name, the number, and its interval."""
+        figures = []
+        for place, name in enumerate(self.frame.answers):
+            cell = self.cell(0, place, note=True)
+            several = len(self.frame.answers) > 1
+            title = f"{self.title}: {spoken_name(name)}" if several else self.title
+            figures.append((title, f"{cell.text} {self.setting.unit}".strip(), cell.note))
+        return figures
 
     def rows_by(self, across: int) -> dict[tuple[int, ...], dict[int, int]]:
         """For the labels of all other columns: the row of each label of one column."""
@@ -457,10 +500,7 @@ class StatementTable:
 def single_title(tables: Sequence[StatementTable]) -> str:
     """What statements without groups are called together: their titles, or the first of them."""
     titles = list(dict.fromkeys(table_view.title for table_view in tables))
-    if len(titles) > MOST_TITLES:
-        titles = [*titles[:MOST_TITLES], f"{len(titles) - MOST_TITLES} more"]
-    last = titles.pop()
-    return f"{', '.join(titles)} and {last}" if titles else last
+    return listed(titles, most=MOST_TITLES)
 
 
 MOST_TITLES = 3
@@ -507,7 +547,7 @@ def single_numbers(tables: Sequence[StatementTable]) -> Table:
                     line.append(table_view.processed_cell(row, place))
                 rows.append(tuple(line))
     words = tables[0].words
-    percent = in_percent(tables[0].frame.confidence)
+    percent = tables[0].setting.style.shown(in_percent(tables[0].frame.confidence))
     headings = [Heading(words["answer"], words=True, label=True), Heading(words["value"])]
     headings += [Heading(filled(words["interval"], percent=percent))]
     headings += [Heading(words["processed"])] if processed else []

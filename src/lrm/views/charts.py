@@ -13,6 +13,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
+from lrm.files.csv_cells import READABLE, NumberStyle
 from lrm.files.spelling import number, visible
 from lrm.queries.maps.linear import Floats
 
@@ -61,10 +62,16 @@ def _range(series: Sequence[Series]) -> tuple[float, float]:
     return (low, high) if high > low else (0.0, 1.0)
 
 
-def line_chart(labels: Sequence[str], series: Sequence[Series], words: str, time: str = "") -> str:
+def line_chart(
+    labels: Sequence[str],
+    series: Sequence[Series],
+    words: str,
+    axis: str = "",
+    style: NumberStyle = READABLE,
+) -> str:
     """One panel per series: a line, and its intervals as a band.
 
-    Series of one measure have one scale. ``time`` is written below each panel.
+    Series of one measure have one scale. ``axis`` is written below each panel.
     """
     measures = {curve.measure for curve in series}
     ends = {
@@ -80,7 +87,8 @@ def line_chart(labels: Sequence[str], series: Sequence[Series], words: str, time
             curve,
             ends[curve.measure],
             ((k % columns) * wide, (k // columns) * _HEIGHT, wide),
-            time,
+            axis,
+            style,
         )
         for k, curve in enumerate(series)
     ]
@@ -94,12 +102,13 @@ def _svg(width: int, height: int, words: str, parts: Sequence[str]) -> str:
     )
 
 
-def _panel(
+def _panel(  # noqa: PLR0913, PLR0917 - what a panel is made of
     labels: Sequence[str],
     curve: Series,
     ends: tuple[float, float],
     place: tuple[int, int, int],
-    time: str,
+    axis: str,
+    style: NumberStyle,
 ) -> str:
     (low, high), (x0, y0, width) = ends, place
     inner, tall = width - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
@@ -114,7 +123,7 @@ def _panel(
     out += [
         f'<line class="grid" x1="{x0 + _LEFT}" x2="{x0 + width - _RIGHT}" y1="{y(tick):.1f}" '
         f'y2="{y(tick):.1f}"/>'
-        + _label("tick", x0 + _LEFT - 4, f"{y(tick) + 3:.1f}", number(tick, 3), "end")
+        + _label("tick", x0 + _LEFT - 4, f"{y(tick) + 3:.1f}", style.shown(number(tick, 3)), "end")
         for tick in _ticks(low, high)
     ]
     for run in _runs(np.isfinite(curve.low) & np.isfinite(curve.high)):
@@ -131,9 +140,9 @@ def _panel(
         middle, left = f"{y0 + _TOP + tall / 2:.0f}", x0 + 11
         turned = f' transform="rotate(-90 {left} {middle})"'
         out.append(_label("axis", left, middle, curve.measure, "middle", turned))
-    if time:
+    if axis:
         centre = f"{x0 + _LEFT + inner / 2:.0f}"
-        out.append(_label("axis", centre, y0 + _HEIGHT - 6, time, "middle"))
+        out.append(_label("axis", centre, y0 + _HEIGHT - 6, axis, "middle"))
     return "".join(out)
 
 
@@ -148,8 +157,14 @@ def _runs(known: NDArray[np.bool_]) -> list[list[int]]:
     return [run for run in runs if run]
 
 
-def pyramid(
-    labels: Sequence[str], left: Series, right: Series, words: str, names: tuple[str, str]
+def pyramid(  # noqa: PLR0913 - what it is made of
+    labels: Sequence[str],
+    left: Series,
+    right: Series,
+    words: str,
+    names: tuple[str, str],
+    *,
+    style: NumberStyle = READABLE,
 ) -> str:
     """Two columns of bars, back to back: the last label on top, intervals as whiskers.
 
@@ -169,7 +184,7 @@ def pyramid(
         for tick in _ticks(0.0, high)[: 6 if high > 0 else 1]:
             x = side + sign * half * tick / high if high > 0 else side
             anchor = "middle" if tick else "end" if sign < 0 else "start"
-            out.append(_label("tick", f"{x:.1f}", foot + 9, number(tick, 3), anchor))
+            out.append(_label("tick", f"{x:.1f}", foot + 9, style.shown(number(tick, 3)), anchor))
     out.append(_label("axis", centre, foot + 18, names[1], "middle"))
     for place, label in enumerate(labels):
         y = 24 + step * (len(labels) - 1 - place)

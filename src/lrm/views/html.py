@@ -33,6 +33,9 @@ from lrm.views.style import CSS, HEATS, SNIPPET_CSS
 SHORT = 16
 """Characters of a name that is not broken into lines on a narrow page."""
 
+TALL = 40
+"""Rows of a table that scrolls inside the page, below its headings."""
+
 FEW = 12
 """Rows that nobody needs to search; half as many tables need no list of contents."""
 
@@ -205,7 +208,7 @@ def render(block: Block) -> str:
         caption = block.caption or block.words
         return (
             '<figure><div class="scroll" tabindex="0" role="region" '
-            f'aria-label="{_attribute(caption)}">{block.svg}</div>'
+            f'aria-label="{_attribute(block.words)}">{block.svg}</div>'
             f"<figcaption>{_text(caption)}</figcaption></figure>"
         )
     if isinstance(block, Fold):
@@ -304,10 +307,11 @@ def _table(block: Table, above: str = "") -> str:
         kind += f' data-key="{_attribute(f"{block.key} {names}")}"'
     note = _paragraph(block.note, "note") if block.note else ""
     words = block.caption(above)
+    scroll = "scroll tall" if len(block.rows) > TALL else "scroll"
     label = _attribute(words or block.key or "table")
     caption = f"<caption><span>{_text(words)}</span></caption>\n" if words else ""
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{label}">'
+        f'<div class="{scroll}" tabindex="0" role="region" aria-label="{label}">'
         f"<table{kind}>{caption}<thead><tr>{''.join(head)}</tr>"
         f"</thead>\n<tbody>\n{body}\n</tbody></table></div>{note}"
     )

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lrm.queries.workload import Column
 from lrm.queries.workload.label_columns import typed_values
-from lrm.views.words import UNDECLARED
-
-MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+from lrm.views.words import UNDECLARED, WORDS, filled
 
 TIMES = frozenset({"date", "timestamp", "month", "year", "month_of_year"})
 """Kinds of columns that are a time."""
@@ -20,8 +18,8 @@ def is_time(column: Column) -> bool:
     return column.kind in TIMES and len(column.labels) > 2
 
 
-def label_texts(column: Column) -> list[str]:
-    """What readers see for each label of a column.
+def label_texts(column: Column, words: Mapping[str, str] = WORDS) -> list[str]:
+    """What readers see for each label of a column; ``words`` has names of months and dates.
 
     >>> label_texts(Column("m", "timestamp", ("2023-05-01 00:00:00", "2023-06-01 00:00:00")))
     ['May 2023', 'Jun 2023']
@@ -32,15 +30,15 @@ def label_texts(column: Column) -> list[str]:
     if values is None:
         return list(column.labels)
     if column.kind in {"date", "timestamp", "month"}:
+        texts = _dates(values, words, months=column.kind == "month")
         return [
             label if day is None else text
-            for label, day, text in zip(
-                column.labels, values, _dates(values, months=column.kind == "month"), strict=True
-            )
+            for label, day, text in zip(column.labels, values, texts, strict=True)
         ]
     if column.kind == "month_of_year" and all(v is None or 1 <= v <= 12 for v in values):
+        names = words["months"].split()
         return [
-            label if value is None else MONTHS[value - 1]
+            label if value is None else names[value - 1]
             for label, value in zip(column.labels, values, strict=True)
         ]
     return list(column.labels)
@@ -73,15 +71,19 @@ def _minutes(value: dt.date | dt.datetime) -> str:
     return value.isoformat(" ")[:16] if isinstance(value, dt.datetime) else value.isoformat()
 
 
-def _dates(values: Sequence[dt.date | dt.datetime | None], *, months: bool) -> list[str]:
+def _dates(
+    values: Sequence[dt.date | dt.datetime | None], words: Mapping[str, str], *, months: bool
+) -> list[str]:
     known = [value for value in values if value is not None]
     clock = [value for value in known if isinstance(value, dt.datetime)]
     if any(value.time() != dt.time() for value in clock):
         return ["" if value is None else _minutes(value) for value in values]
     first = all(value.day == 1 for value in known)
-    if months or (first and len(known) > 1):
-        return ["" if date is None else f"{MONTHS[date.month - 1]} {date.year}" for date in values]
+    form = words["month-format" if months or (first and len(known) > 1) else "day-format"]
+    names = words["months"].split()
     return [
-        "" if date is None else f"{date.day} {MONTHS[date.month - 1]} {date.year}"
+        ""
+        if date is None
+        else filled(form, day=f"{date.day}", month=names[date.month - 1], year=f"{date.year}")
         for date in values
     ]

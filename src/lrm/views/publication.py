@@ -27,34 +27,35 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lrm.errors import UsageError
+from lrm.files.csv_cells import DECIMALS, THOUSANDS, NumberStyle
 from lrm.files.reading import TEXT_LIMIT, read_bytes
-from lrm.files.spelling import in_percent, sentence
+from lrm.files.spelling import in_percent, listed, sentence
 from lrm.files.writing import write_text
 from lrm.privacy.budget import NOT_PROMISED
 from lrm.queries.workload.frames import AnswerFrame
 from lrm.releases import Release
 from lrm.releases.postprocess import Processed
-from lrm.views.answers import frame_table, single_numbers
-from lrm.views.blocks import Block, Document, Figure, Fold, Inline, Prose, Rich, Table
+from lrm.views.answers import Setting, StatementTable, frame_table, single_numbers
+from lrm.views.blocks import Block, Document, Figure, Fold, Inline, Numbers, Prose, Rich, Table
 from lrm.views.html import page
 from lrm.views.outputs.csv_files import write as write_csv
 from lrm.views.outputs.export import Export
 from lrm.views.release_document import guarantee_blocks
 from lrm.views.releases import methods_sentences
-from lrm.views.shapes import statement_blocks
+from lrm.views.shapes import LONG, statement_blocks
 from lrm.views.words import WORDS, filled
 
-FIELDS = ("title", "publisher", "date", "contact", "language")
-"""The other fields that a text may begin with."""
+FIELDS = ("title", "publisher", "date", "contact", "language", "decimal", "thousands")
+"""The fields that a text may begin with, beside the fixed words."""
+
+CHOICES = {"decimal": tuple(DECIMALS), "thousands": tuple(THOUSANDS)}
+"""The values of fields that have only some."""
 
 OPTIONS = ("caption", "unit", "decimals", "note")
 """What may be said of a statement after its name."""
 
 MOST_NAMED = 4
 """Tables that are named beside what holds for some of them alone."""
-
-LONG = 40
-"""Rows of a table that is folded below its picture or heading."""
 
 _FIELD = re.compile(r"([A-Za-z][\w-]*)\s*:\s*(.*)")
 _HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*")
@@ -97,6 +98,17 @@ class PageText:
     def word_table(self) -> dict[str, str]:
         """The fixed words, with those that the author put in their place."""
         return {key: self.fields.get(key, word) for key, word in WORDS.items()}
+
+    @property
+    def style(self) -> NumberStyle:
+        """How numbers are spelt."""
+        decimal = DECIMALS[self.fields.get("decimal", "point")]
+        usual = "point" if decimal == "," else "comma"
+        return NumberStyle(decimal, THOUSANDS[self.fields.get("thousands", usual)])
+
+    def percent(self, share: float) -> str:
+        """A share in percent."""
+        return self.style.shown(in_percent(share))
 
     def words(self, key: str, **values: str) -> str:
         """Fixed words, or those that the author put in their place."""
@@ -158,7 +170,22 @@ def _fields(lines: Sequence[str], source: str) -> tuple[dict[str, str], int]:
                     field=match[1],
                 )
             fields[match[1]] = match[2].strip().strip("\"'")
+            _check_field(match[1], fields, f"{source}, line {number}", number)
     raise UsageError(f"{source}: the fields that begin in line 1 have no end; write --- below them")
+
+
+def _check_field(name: str, fields: dict[str, str], place: str, line: int) -> None:
+    """Refuse a value that a field cannot have."""
+    value, known = fields[name], CHOICES.get(name)
+    if known is not None and value not in known:
+        expected = listed(known, "or")
+    elif name == "months" and len(value.split()) != 12:
+        expected = "twelve names with spaces between them"
+    elif {"decimal", "thousands"} <= fields.keys() and fields["decimal"] == fields["thousands"]:
+        expected = f"another one than the decimal {fields['decimal']}"
+    else:
+        return
+    raise UsageError(f"{place}: {name} must be {expected}, not {value!r}", line=line, field=name)
 
 
 @dataclass
@@ -276,7 +303,6 @@ def publication(
     file: str = "",
 ) -> Document:
     """The page as a document: the author's text, and an appendix; ``file`` has all numbers."""
-    percent = in_percent(confidence)
     frames: dict[str, AnswerFrame] = {}
     parts = []
     for section in text.sections:
@@ -287,16 +313,14 @@ def publication(
                 continue
             frame = _frame(release, part, text, confidence, processed)
             frames[part.caption or frame.title] = frame
-            blocks += _table_blocks(frame, part, text, percent)
+            _add_table(blocks, frame_table(frame, _setting(part, text)))
         parts.append(Document(section.title, tuple(blocks)))
     first = parts.pop(0).blocks if parts and not parts[0].title else ()
     lead = " · ".join(text.fields[key] for key in ("publisher", "date") if key in text.fields)
     rehearsal = Prose((text.words("rehearsal"),), "warning")
     marked = (rehearsal,) if release.simulated else ()
-    about = _about(release, text, frames, percent, file)
-    title = text.fields.get("title") or next(
-        (frame.title for frame in frames.values()), text.words("numbers")
-    )
+    about = _about(release, text, frames, text.percent(confidence), file)
+    title = text.fields.get("title") or next(iter(frames), text.words("numbers"))
     return Document(title, (*marked, *first), lead, (*parts, *about))
 
 
@@ -314,30 +338,41 @@ def _frame(
         raise UsageError(f"{place}: {reason}", line=named.line) from None
 
 
-def _table_blocks(
-    frame: AnswerFrame, named: NamedTable, text: PageText, percent: str
-) -> Iterator[Block]:
-    table = replace(
-        frame_table(frame),
+def _setting(named: NamedTable, text: PageText) -> Setting:
+    return Setting(
         public=True,
         words=text.word_table,
-        heading_text=named.caption,
+        heading=named.caption,
+        note=named.note,
         unit=named.unit,
         decimals=named.decimals,
-        note_text=named.note,
+        style=text.style,
     )
-    if not frame.columns:
-        single = single_numbers([table])
-        yield replace(single, title=table.title)
-        return
+
+
+def _add_table(blocks: list[Block], table: StatementTable) -> None:
+    """Add a table as readers see it; numbers without groups stand side by side."""
+    if not table.frame.columns and not table.is_processed:
+        last = blocks[-1] if blocks else None
+        if isinstance(last, Numbers):
+            blocks[-1] = Numbers((*last.entries, *table.key_figures()))
+        else:
+            blocks.append(Numbers(tuple(table.key_figures())))
+    elif not table.frame.columns:
+        blocks.append(replace(single_numbers([table]), title=table.title))
+    else:
+        blocks += _with_picture(table)
+
+
+def _with_picture(table: StatementTable) -> Iterator[Block]:
+    """The picture and the table, which is folded below it, and where it is long."""
     blocks = statement_blocks(table)
     pictures = [block for block in blocks if isinstance(block, Figure)]
     tables = [block for block in blocks if isinstance(block, Table)]
     for picture in pictures:
-        yield replace(picture, caption=f"{table.title}. {text.words('band', percent=percent)}")
-    rows = sum(len(block.rows) for block in tables)
-    if pictures or rows > LONG:
-        yield Fold(f"{table.title}: {text.words('numbers').lower()}", tuple(tables))
+        yield replace(picture, caption=f"{table.title}. {picture.caption}")
+    if pictures or sum(len(block.rows) for block in tables) > LONG:
+        yield Fold(f"{table.title}: {table.words['numbers'].lower()}", tuple(tables))
     else:
         yield from tables
 
@@ -363,8 +398,8 @@ def _about(
         guarantee = guarantee_blocks(release)
     yield Document(text.words("guarantee"), guarantee)
     limits = text.words("caveats-text")
-    listed = Prose((limits,)) if limits else Prose((*caveats, *NOT_PROMISED), "list")
-    yield Document(text.words("caveats"), (listed,))
+    limited = Prose((limits,)) if limits else Prose((*caveats, *NOT_PROMISED), "list")
+    yield Document(text.words("caveats"), (limited,))
     methods = text.words("methods-text")
     made = Prose((methods,)) if methods else Prose(tuple(methods_sentences(release)))
     yield Document(text.words("methods"), (made,))

@@ -20,6 +20,7 @@ from lrm.releases import Release
 from lrm.releases.postprocess import Processed
 from lrm.views.answers import (
     MOST_COLUMNS,
+    Setting,
     StatementTable,
     grouped_tables,
     single_numbers,
@@ -162,7 +163,7 @@ def listed_tables(
         table = statement_table(
             release, statement, confidence, processed=values, most=most, columns=columns
         )
-        tables.append(replace(table, public=detail.kind == "page"))
+        tables.append(replace(table, setting=Setting(public=detail.kind == "page")))
         room -= table.count
     return tables
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lrm.files.spelling import beside, in_percent, many, number, sentence
+from lrm.files.spelling import beside, in_percent, listed, many, number, sentence
 from lrm.files.writing import write_text
 from lrm.privacy.budget import NOT_PROMISED
 from lrm.queries.workload import Statement
@@ -17,24 +17,21 @@ from lrm.queries.workload.frames import AnswerFrame
 from lrm.queries.workload.statements import spoken_name
 from lrm.releases.series import Series
 from lrm.releases.whole import added_up
-from lrm.views.answers import frame_table
+from lrm.views.answers import StatementTable, frame_table
 from lrm.views.blocks import (
     Block,
     Cell,
     Document,
     Facts,
-    Figure,
     Fold,
     Heading,
     Numbers,
     Prose,
     Table,
 )
-from lrm.views.charts import Series as Curve
-from lrm.views.charts import line_chart
 from lrm.views.html import page
 from lrm.views.labels import label_texts
-from lrm.views.shapes import MOST_PANELS
+from lrm.views.shapes import lines
 
 LONG = 20
 """Rows of a table that a page folds."""
@@ -127,7 +124,7 @@ def _guarantee(series: Series) -> Iterator[Block]:
         ]
         sentences = list(privacy.sentences(latest.unit))
         if len(each) > 1:
-            sentences.insert(0, f"In {_listed(names)}:")
+            sentences.insert(0, f"In {listed(names)}:")
         yield Prose(tuple(sentences), "promise")
     period = series.editions[0].period
     discovered: dict[str, list[str]] = {}
@@ -139,7 +136,7 @@ def _guarantee(series: Series) -> Iterator[Block]:
         f"counts the rows of its own {period} alone."
     )
     yield Prose(
-        (together, *(sentence(f"{_listed(of)}: {words}") for words, of in discovered.items()))
+        (together, *(sentence(f"{listed(of)}: {words}") for words, of in discovered.items()))
     )
 
 
@@ -159,10 +156,6 @@ def _over_editions(series: Series) -> tuple[str, ...]:
     return (words,)
 
 
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
 def _editions(series: Series) -> Iterator[tuple[str, str]]:
     for name, release in zip(series.names, series.each, strict=True):
         head = f", ledger head {release.ledger_head}" if release.ledger_head else ""
@@ -175,10 +168,9 @@ def _statement(series: Series, statement: Statement, confidence: float) -> Docum
     frame = series.frame(statement, confidence)
     dated = series.dated(statement)
     view = frame if dated is None else _without_edition(frame)
-    blocks: list[Block] = []
-    drawing = _lines(view, 0 if dated is None else dated, confidence)
-    if drawing is not None:
-        blocks.append(drawing)
+    drawn = StatementTable(view, view.count, None, columns=(view.columns, view.codes))
+    drawing = lines(drawn, dated or 0)
+    blocks: list[Block] = [] if drawing is None else [drawing]
     table = _latest(series, frame)
     if len(table.rows) > LONG:
         blocks.append(Fold(f"{series.names[-1]} and its changes", (table,)))
@@ -199,58 +191,6 @@ def _statement(series: Series, statement: Statement, confidence: float) -> Docum
 def _without_edition(frame: AnswerFrame) -> AnswerFrame:
     """The rows without the column of editions, which their dates imply."""
     return replace(frame, columns=frame.columns[1:], codes=frame.codes[:, 1:])
-
-
-def _lines(frame: AnswerFrame, time: int, confidence: float) -> Figure | None:
-    """Lines over time with bands, one panel per answer and combination of the other columns."""
-    texts = [label_texts(column) for column in frame.columns]
-    labels = texts[time]
-    if len(labels) < 2:
-        return None
-    curves = [
-        _curve(frame, texts, time, group, place)
-        for place in range(len(frame.answers))
-        for group in _groups(frame, time).items()
-    ]
-    drawn = [curve for curve in curves if np.isfinite(curve.values).any()]
-    if not drawn:
-        return None
-    caption = f"The band shows {in_percent(confidence)} intervals."
-    if len(drawn) > MOST_PANELS:
-        caption += f" The {MOST_PANELS} largest of {len(drawn)} lines are drawn."
-        drawn = sorted(drawn, key=lambda curve: -float(np.nanmean(curve.values)))[:MOST_PANELS]
-    words = f"{frame.title}: lines from {labels[0]} to {labels[-1]}"
-    time_name = spoken_name(frame.columns[time].name)
-    return Figure(line_chart(labels, drawn, words, time_name), words, caption)
-
-
-def _groups(frame: AnswerFrame, time: int) -> dict[tuple[int, ...], dict[int, int]]:
-    """For the labels of all other columns the row of each time."""
-    rows: dict[tuple[int, ...], dict[int, int]] = {}
-    for row, codes in enumerate(frame.codes.tolist()):
-        code = codes.pop(time)
-        if code >= 0:
-            rows.setdefault(tuple(codes), {})[code] = row
-    return dict(sorted(rows.items(), key=lambda group: [(c < 0, c) for c in group[0]]))
-
-
-def _curve(
-    frame: AnswerFrame,
-    texts: Sequence[Sequence[str]],
-    time: int,
-    group: tuple[tuple[int, ...], dict[int, int]],
-    place: int,
-) -> Curve:
-    """The line of one answer in the groups of one combination of labels."""
-    others = [text for k, text in enumerate(texts) if k != time]
-    names = _labels(others, group[0])
-    answer = spoken_name(frame.answers[place])
-    if len(frame.answers) > 1 or not names:
-        names.insert(0, answer)
-    line = np.full((3, len(texts[time])), math.nan)
-    for code, row in group[1].items():
-        line[:, code] = [frame.numbers[name][row, place] for name in ("answer", "low", "high")]
-    return Curve(", ".join(names), line[0], line[1], line[2], answer)
 
 
 def _latest(series: Series, frame: AnswerFrame) -> Table:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from lrm.files.spelling import in_percent
-from lrm.queries.workload.statements import spoken_name
+from lrm.queries.workload.statements import Column, spoken_name
 from lrm.views.answers import MOST_COLUMNS, StatementTable
 from lrm.views.blocks import Block, Figure, Table
 from lrm.views.charts import Series, line_chart, pyramid
@@ -19,18 +19,30 @@ from lrm.views.words import filled
 MOST_PANELS = 12
 """Panels of small multiples."""
 
+LONG = 40
+"""Rows of a table that are a long list: a page draws or folds it."""
+
 
 def statement_blocks(table: StatementTable) -> list[Block]:
     """The statement as a page shows it: a drawing where its shape has one, and its table."""
-    columns, _ = table.view
-    time = [k for k, column in enumerate(columns) if is_time(column)]
-    drawing: Figure | None = None
-    if len(time) == 1 and not table.frame.note and len(table.frame) > 2:
-        drawing = _lines(table, time[0])
-    elif len(columns) == 2 and len(table.frame.answers) == 1 and not table.frame.note:
-        drawing = _pyramid(table)
+    drawing = None if table.frame.note else _drawing(table)
     tables: list[Block] = [*_panels(table)] if drawing is None else [table.table(heat=True)]
     return tables if drawing is None else [drawing, *tables]
+
+
+def _drawing(table: StatementTable) -> Figure | None:
+    columns, _ = table.view
+    time = [k for k, column in enumerate(columns) if is_time(column)]
+    if len(time) == 1:
+        return lines(table, time[0]) if len(table.frame) > 2 else None
+    pair = _pyramid(table) if len(columns) == 2 and len(table.frame.answers) == 1 else None
+    long = [k for k, column in enumerate(columns) if is_long(column)]
+    return lines(table, long[0]) if pair is None and len(long) == 1 else pair
+
+
+def is_long(column: Column) -> bool:
+    """Whether a column is of more numbers in order than there is room for bars."""
+    return column.kind in {"integer", "number"} and len(column.labels) > LONG
 
 
 def _series(table: StatementTable, name: str, rows: Sequence[int | None], place: int) -> Series:
@@ -41,35 +53,42 @@ def _series(table: StatementTable, name: str, rows: Sequence[int | None], place:
     return Series(name, values, low, high, table.measure(place))
 
 
-def _lines(table: StatementTable, time: int) -> Figure | None:
-    """Lines over time with bands: one panel per combination of the other columns."""
+def lines(table: StatementTable, along: int) -> Figure | None:
+    """Lines along a column with bands: one panel per answer and combination of other columns.
+
+    Where there are more than `MOST_PANELS`, the largest are drawn.
+    """
     columns, _ = table.view
-    rest = [k for k in range(len(columns)) if k != time]
+    rest = [k for k in range(len(columns)) if k != along]
     texts = [table.texts(column) for column in columns]
-    timed = {
+    positions = {
         group: {code: row for code, row in rows.items() if code >= 0}
-        for group, rows in table.rows_by(time).items()
+        for group, rows in table.rows_by(along).items()
     }
-    positions = {group: rows for group, rows in timed.items() if rows}
-    answers = table.frame.answers
-    if not positions or len(positions) * len(answers) > MOST_PANELS:
+    used = {code for rows in positions.values() for code in rows}
+    if len(used) < 2:
         return None
-    used = sorted({code for rows in positions.values() for code in rows})
-    labels = [texts[time][code] for code in used]
+    places = range(min(used), max(used) + 1)
+    labels = [texts[along][code] for code in places]
     series = []
-    for place, answer in enumerate(answers):
+    for place, answer in enumerate(table.frame.answers):
         for group, rows in positions.items():
             names = [texts[k][code] for k, code in zip(rest, group, strict=True)]
-            if len(answers) > 1:
+            if len(table.frame.answers) > 1:
                 names.insert(0, spoken_name(answer))
-            series.append(
-                _series(table, ", ".join(names), [rows.get(code) for code in used], place)
-            )
-    title = table.statement.title
-    words = filled(table.words["lines"], title=title, first=labels[0], last=labels[-1])
-    percent = f"{in_percent(table.frame.confidence)} intervals"
-    drawn = line_chart(labels, series, words, spoken_name(columns[time].name))
-    return Figure(drawn, words, f"The band shows {percent}.")
+            series.append(_series(table, ", ".join(names), [rows.get(c) for c in places], place))
+    drawn = [curve for curve in series if np.isfinite(curve.values).any()]
+    if not drawn:
+        return None
+    setting, percent = table.setting, in_percent(table.frame.confidence)
+    words = filled(table.words["lines"], title=table.title, first=labels[0], last=labels[-1])
+    caption = filled(table.words["band"], percent=setting.style.shown(percent))
+    if len(drawn) > MOST_PANELS:
+        most = {"most": f"{MOST_PANELS}", "count": f"{len(drawn)}"}
+        caption += " " + filled(table.words["largest"], **most)
+        drawn = sorted(drawn, key=lambda curve: -float(np.nanmean(curve.values)))[:MOST_PANELS]
+    axis = spoken_name(columns[along].name)
+    return Figure(line_chart(labels, drawn, words, axis, setting.style), words, caption)
 
 
 def _pyramid(table: StatementTable) -> Figure | None:
@@ -91,11 +110,11 @@ def _pyramid(table: StatementTable) -> Figure | None:
         _series(table, texts[side][code], [rows.get(k) for k in used], 0)
         for (code,), rows in sorted(sides.items())
     )
-    title = table.statement.title
-    words = filled(table.words["sides"], title=title, first=left.name, last=right.name)
+    words = filled(table.words["sides"], title=table.title, first=left.name, last=right.name)
     ages = [texts[1 - side][code] for code in used]
     names = spoken_name(columns[1 - side].name), table.measure(0)
-    return Figure(pyramid(ages, left, right, words, names), words)
+    drawn = pyramid(ages, left, right, words, names, style=table.setting.style)
+    return Figure(drawn, words)
 
 
 def _panels(table: StatementTable) -> Iterator[Table]:
@@ -110,7 +129,6 @@ def _panels(table: StatementTable) -> Iterator[Table]:
     for code in labels:
         rows = np.flatnonzero(codes[:, 0] == code)
         view = columns[1:], codes[rows, 1:]
-        part = replace(table, frame=table.frame.taken(rows))
-        part.__dict__["view"] = view
+        part = replace(table, frame=table.frame.taken(rows), columns=view)
         made = part.table(heat=True)
         yield replace(made, panel=f"{columns[0].name} {texts[code]}")

@@ -47,6 +47,7 @@ summary .note { display: inline-block; margin-left: .4rem; }
 .search output { color: var(--soft); font-size: .875rem; }
 .bar { display: block; width: 100%; min-width: 6rem; height: 1.4em; }
 td:has(> .bar) { width: 60%; }
+table:has(th:nth-child(5)) td:has(> .bar) { width: 35%; }
 .bar rect { fill: var(--best); opacity: .45; print-color-adjust: exact; }
 .bar path { fill: none; stroke: var(--ink); stroke-width: 1; vector-effect: non-scaling-stroke; }
 .heat { display: block; padding: .1rem .4rem; border-radius: .25rem; print-color-adjust: exact;
@@ -60,6 +61,7 @@ td:has(> .bar) { width: 60%; }
   background: var(--card); border: 1px solid var(--line); border-radius: .5rem;
   padding: .7rem .9rem;
 }
+.key > div:only-child { max-width: 22rem; }
 .key dt { color: var(--soft); font-size: .8125rem; }
 .key dd { margin: .1rem 0 0; font-size: 1.25rem; font-weight: 600; line-height: 1.25;
   font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
@@ -78,8 +80,9 @@ a { color: var(--best); }
 .contents ol { margin: 0; padding-left: 2.2rem; }
 .contents li { margin: 0 0 .35rem; break-inside: avoid; }
 .contents .note { display: inline-block; }
-.scroll { overflow: auto; max-height: 90vh; margin: .8rem 0; border-radius: .4rem;
+.scroll { overflow: auto; margin: .8rem 0; border-radius: .4rem;
   background: var(--card); }
+.tall { max-height: 90vh; border: 1px solid var(--line); padding: 0 .5rem; }
 .again { opacity: .45; }
 .scroll:focus-visible { outline: 2px solid var(--best); outline-offset: 2px; }
 table { width: 100%; border-collapse: collapse; font-size: .9375rem; }
@@ -148,7 +151,8 @@ _MEDIA = """\
   header, main, footer { max-width: none; padding-left: 0; padding-right: 0; }
   figure, .key > div, tr, .promise, .warning { break-inside: avoid; }
   h2, h3 { break-after: avoid; }
-  .scroll { overflow: visible; max-height: none; }
+  .scroll { overflow: visible; }
+  .tall { max-height: none; border: 0; padding: 0; }
   .contents { columns: 2; }
   table { font-size: 8.5pt; }
   th, td { padding: .15rem .2rem; }

@@ -21,6 +21,7 @@ WORDS: Mapping[str, str] = {
     "data": "All numbers, as a file:",
     "write-to": "Contact",
     "band": "Bands and thin lines show {percent} intervals.",
+    "largest": "The {most} largest of {count} lines are drawn.",
     "rehearsal": "REHEARSAL (SIMULATED): these numbers are about nobody.",
     "made-with": "made with {software} · plan {plan}",
     # whole texts; empty where lrm writes them from what the release states
@@ -32,10 +33,15 @@ WORDS: Mapping[str, str] = {
     "each": "each",
     "answer": "answer",
     "value": "value",
+    "unbounded": "unbounded",
     "interval": "{percent} interval",
     "processed": "processed",
     "lines": "{title}: lines from {first} to {last}",
     "sides": "{title}: {first} to the left, {last} to the right",
+    # dates
+    "months": "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec",
+    "month-format": "{month} {year}",
+    "day-format": "{day} {month} {year}",
     # cells of undeclared values
     "null": "not stated",
     "other": "other",

@@ -180,7 +180,13 @@ class Workload:
         domain = self.domain
         if domain is None:
             return ()
-        counted = counted_rest(self.queries, range(*statement.rows), domain)
+        inputs = [
+            rows.ravel()
+            for answer in self.derived[slice(*statement.derived)]
+            for rows in answer.input_rows()
+        ]
+        used = np.unique(np.concatenate([np.arange(*statement.rows), *inputs]))
+        counted = counted_rest(self.queries, used, domain)
         names = [domain.attributes[axis].source for axis in counted]
         return tuple(name for name in domain.dropping if name not in names)
 

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal
 from lrm.domain import Attribute, Categories, Dates, Domain, Integers
 from lrm.errors import WorkloadError
 from lrm.files.records import facts_of, read_record
+from lrm.files.spelling import listed
 from lrm.queries.workload.derived import Derived
 from lrm.queries.workload.display import Display
 from lrm.queries.workload.label_blocks import LabelBlock
@@ -207,6 +208,10 @@ def distinct_names(statements: Iterable[Statement]) -> list[Statement]:
     return renamed
 
 
+MOST_NAMED = 5
+"""Answers and columns that a title names."""
+
+
 def title_of(answers: Sequence[str], columns: Sequence[str]) -> str:
     """A title made of the names of answers and columns.
 
@@ -215,12 +220,12 @@ def title_of(answers: Sequence[str], columns: Sequence[str]) -> str:
     >>> title_of(["by_month"], ["hospital", "month"]), title_of(["by_month"], ["month"])
     ('by month and hospital', 'by month')
     """
-    names = _listed([spoken_name(name) for name in answers])
+    names = listed([spoken_name(name) for name in answers], most=MOST_NAMED)
     by = [spoken_name(name) for name in columns]
     if re.match(r"(?i)by\b", names):
-        more = _listed([name for name in by if name not in names])
+        more = listed([name for name in by if name not in names], most=MOST_NAMED)
         return f"{names} and {more}" if more else names
-    return f"{names} by {_listed(by)}" if by else names
+    return f"{names} by {listed(by, most=MOST_NAMED)}" if by else names
 
 
 def spoken_name(name: str) -> str:
@@ -230,12 +235,6 @@ def spoken_name(name: str) -> str:
     ('bed days', 'n', 'q2.1')
     """
     return re.sub(r"^q\d+\.(?=\D)", "", name).replace("_", " ").strip() or name
-
-
-def _listed(names: Sequence[str]) -> str:
-    if len(names) > 5:
-        names = [*names[:5], f"{len(names) - 5} more"]
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 
 def statements_of(

@@ -130,18 +130,17 @@ def over_all_rows(
     return SparseMap(sp.csr_array(sp.vstack(rows, format="csr")))
 
 
-def counted_rest(queries: LinearMap, rows: range, domain: Domain) -> list[int]:
+def counted_rest(queries: LinearMap, rows: Integers, domain: Domain) -> list[int]:
     """The attributes whose dropped rows are counted by every one of some queries."""
-    if not domain.rest_axes or not rows:
+    if not domain.rest_axes or not len(rows):
         return []
     products = products_of(queries)
     if products is not None:
         batch = products.batch
-        first, last = np.searchsorted(batch.term_ends, [rows.start, rows.stop - 1], side="right")
-        within = (batch.term_of >= first) & (batch.term_of <= last)
-        used = (batch.choice[within] > 0).any(axis=0)
-        return [axis for axis in domain.rest_axes if not used[axis]]
-    matrix = queries.sparse()[rows.start : rows.stop].tocoo()
+        terms = np.searchsorted(batch.term_ends, rows, side="right")
+        chosen = batch.choice[np.isin(batch.term_of, terms)]
+        return [axis for axis in domain.rest_axes if not chosen[:, axis].any()]
+    matrix = queries.sparse()[rows].tocoo()
     counted = []
     for axis in domain.rest_axes:
         size = domain.shape[axis]

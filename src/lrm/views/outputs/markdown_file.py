@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from lrm.files.writing import write_text
-from lrm.views.answers import frame_table
+from lrm.views.answers import PUBLIC, frame_table
 from lrm.views.blocks import Document, Prose
 from lrm.views.markdown import to_markdown
 from lrm.views.outputs.export import Export
@@ -22,7 +21,7 @@ def write(export: Export, path: Path) -> None:
         write_text(path, to_markdown(document))
         return
     for frame in export.frames():
-        table = replace(frame_table(frame), public=True).table()
+        table = frame_table(frame, PUBLIC).table()
         caveats = tuple(entry.sentence for entry in frame.caveats if entry.kind != "display")
         blocks = (table, Prose((f"{frame.stated['guarantee']}.",)), Prose(caveats, "list"))
         write_text(path, to_markdown(Document(frame.title, blocks)))

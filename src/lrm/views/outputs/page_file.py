@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from lrm.files.writing import write_text
-from lrm.views.answers import frame_table
+from lrm.views.answers import PUBLIC, frame_table
 from lrm.views.blocks import Document
 from lrm.views.html import page
 from lrm.views.outputs.export import Export
@@ -20,7 +19,7 @@ def write(export: Export, path: Path) -> None:
         write_release_page(export.release, path, export.confidence, processed=export.processed)
         return
     for frame in export.frames():
-        table = replace(frame_table(frame), public=True)
+        table = frame_table(frame, PUBLIC)
         section = Document("Answers", tuple(statement_blocks(table)))
         document = Document(frame.title, note=frame.stated["guarantee"], parts=(section,))
         write_text(path, page(document, "Rehearsal" if frame.simulated else "Release"))
