@@ -208,7 +208,7 @@ def test_many_pairs_of_entries_are_multiplied_piece_by_piece(
     wanted = (support.matrix(x).toarray() @ matrix)[places]
     np.testing.assert_allclose(support.products(x, matrix), wanted)
     monkeypatch.setattr(sparse_rows, "ARRAY", 0)
-    monkeypatch.setattr(sparse_rows, "PIECE", 50)
+    monkeypatch.setattr(sparse_rows, "BLOCK", 50)
     few = sparse_rows.Support(*places, (90, 7))
     np.testing.assert_allclose(few.products(x, matrix), wanted)
     assert "pairs" not in vars(few)

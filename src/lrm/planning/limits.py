@@ -17,6 +17,9 @@ MEMORY = 1 << 27
 ARRAY = MEMORY // 8
 """Entries of an array that is written out where there is another way (128 MB)."""
 
+SIDE = 1 << 12
+"""Rows of such an array that is square: matrices that are factored."""
+
 BLOCK = BLOCK_ENTRIES
 """Entries of a piece that is worked on at a time, or kept for the next use (32 MB)."""
 

@@ -131,7 +131,7 @@ def test_prefix_sums_over_thousands_of_values_have_far_less_error_than_identitie
 
 
 def test_factors_that_would_take_too_much_work_keep_the_identity(monkeypatch, long_from_20):
-    monkeypatch.setattr(trees, "MOST_RANGES", 30)
+    monkeypatch.setattr(trees, "ARRAY", 60)
     monkeypatch.setattr(trees, "MEMORY", 60)
     found = gaussian.optimise_gaussian_products(product_batch([37, 3], [["prefix", "identity"]]))
     assert found.marginals.bases[0].plain

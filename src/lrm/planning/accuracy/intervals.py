@@ -45,9 +45,6 @@ from lrm.privacy.laws import COARSE, LatticeLaw, NoiseLaw
 from lrm.privacy.shaped import ShapedLaw
 from lrm.queries.maps.linear import Floats, Integers, RowWeights
 
-DOMINATED = 1.0 / COARSE
-"""From this scale on the continuous law is known to be wider."""
-
 
 def half_widths(
     reconstruction: Reconstruction,
@@ -180,7 +177,8 @@ def norm_half_widths(norms: Floats, law: NoiseLaw, confidence: float) -> Floats:
 
 def is_coarse(law: NoiseLaw) -> bool:
     """Whether half-widths fall in steps, and hold their rounding errors."""
-    return isinstance(law, LatticeLaw) or law.scale < DOMINATED
+    # From this scale on the continuous law is known to be wider.
+    return isinstance(law, LatticeLaw) or law.scale < 1.0 / COARSE
 
 
 def widest_half_widths(weights: Floats, law: NoiseLaw, confidence: float, counts: Floats) -> Floats:

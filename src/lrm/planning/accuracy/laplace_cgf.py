@@ -20,16 +20,10 @@ Complexes = NDArray[np.complex128]
 
 # The largest weights of a row are treated one by one, the others through their power sums.
 HEAD = 64
-# Below this many weights the head alone is cheaper than head and power sums together.
-LONG_ROW = 96
 # |log(1 − y) + Σ_{k≤16} y^k/k| < 2e-11·|y| for |y| ≤ 1/4: far below the quadrature error.
 SERIES_TERMS = 16
-SERIES_RADIUS = 0.25
 # Eight factors |1 − x·z| with |z| ≤ 1e37 cannot overflow, and one log serves all eight.
 FACTORS = 8
-# Rows × weights of one block (4 MB), and rows of one block (for the nodes kept for each row).
-BLOCK_ENTRIES = 2**19
-BLOCK_ROWS = 4096
 # The hyperbola, its width at the saddle point in standard deviations, and the first step.
 # Measured over 9 kinds of rows × 8 confidences: angles 0.45 and 0.52 need a 1.5 times finer
 # step for the same 1e-7, because a sum of many terms is nearly Gaussian and exp(s²) grows
@@ -93,7 +87,8 @@ class LaplaceSums:
         scale = size.max(axis=1)
         squares = np.square(size / scale[:, np.newaxis])
         length = squares.shape[1]
-        if length <= LONG_ROW:
+        # Up to so many weights the head alone is cheaper than head and power sums together.
+        if length <= 96:
             columns = np.ascontiguousarray(squares.T)
             no_sums = np.zeros((0, len(scale)))
             often = None if counts is None else np.ascontiguousarray(counts.T)
@@ -115,7 +110,7 @@ class LaplaceSums:
             power_sums[k] = power.sum(axis=1)
             power *= tail
         # A tail of zeros has no radius of convergence to respect; its sums are all zero.
-        radius = SERIES_RADIUS / np.maximum(tail.max(axis=1), np.finfo(float).tiny)
+        radius = 0.25 / np.maximum(tail.max(axis=1), np.finfo(float).tiny)
         head = np.ascontiguousarray(ordered[:, length - HEAD :].T)
         columns = np.ascontiguousarray(squares.T)
         often = None if often is None else np.ascontiguousarray(often.T)
@@ -196,7 +191,8 @@ def row_blocks(
     A block holds at most 2^19 weights (or one row) and 4,096 rows, whatever the size of the
     matrix. ``counts`` says how often each weight occurs, if at all.
     """
-    step = max(1, min(BLOCK_ROWS, BLOCK_ENTRIES // max(matrix.shape[1], 1)))
+    # Rows × weights of one block (4 MB), and rows of one block (for the nodes kept for each row).
+    step = max(1, min(4096, (1 << 19) // max(matrix.shape[1], 1)))
     for start in range(0, len(matrix), step):
         block = matrix[start : start + step]
         some = None if counts is None else counts[start : start + step]

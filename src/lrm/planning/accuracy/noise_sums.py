@@ -25,7 +25,6 @@ from lrm.planning.accuracy.laplace_cgf import (
 from lrm.queries.maps.linear import Floats
 
 NEWTON_ROUNDS = 60
-NEWTON_TOLERANCE = 1e-11
 
 
 def gaussian_half_widths(standard_deviations: ArrayLike, confidence: float) -> Floats:
@@ -127,7 +126,7 @@ def _newton(contour: Contour, start: Floats, target: float) -> Floats:
         value, slope = contour.evaluate(h)
         change = (target - value) / slope
         h = h + change
-        if np.all(np.abs(change) <= NEWTON_TOLERANCE * h):
+        if np.all(np.abs(change) <= 1e-11 * h):
             return h
     raise ConvergenceError(
         f"expected the half-width of a noise sum within {NEWTON_ROUNDS} Newton steps, "
@@ -206,17 +205,14 @@ def _integral(h: float, s: float) -> float:
     return 0.5 * (near + far) - _g(h, s) * math.exp(-s)
 
 
-WIDTH = 0.02
-"""c in standard deviations of the sum: intervals at 95 % are up to 2 % too wide."""
-
 SLACK = 2e-5
 """Bounds the error of the series, and is added to the confidence."""
 
 BLOCK, TERMS = 256, 4
 """Rows that are sorted at a time, and factors of ψ after which values near 0 are left out."""
 
-NEGLIGIBLE, ROUNDING = 1e-9, 1e-6
-"""Terms and values of ψ that are left out, and what is added to whole steps for rounding errors."""
+NEGLIGIBLE = 1e-9
+"""Terms and values of ψ that are left out."""
 
 
 def lattice_half_widths(
@@ -303,7 +299,8 @@ def _half_width(terms: Floats, confidence: float) -> float:
     variance = float((times * sizes**2 * peaks).sum()) / 2.0
     laplace = math.sqrt(2.0 * float((times * scales**2).sum()))
     # Nearly all of a sum of very coarse terms is 0: c must not be small compared with the steps.
-    c: float = WIDTH * max(math.sqrt(variance), 0.25 * laplace)
+    # In standard deviations of the sum 0.02: intervals at 95 % are up to 2 % too wide.
+    c: float = 0.02 * max(math.sqrt(variance), 0.25 * laplace)
     # Twenty standard deviations of Laplace noise: beyond half of it lies 1.5e-6 of any sum.
     period: float = 20.0 * laplace
     # A sine transform has the series at all h = m/M·L/2; between these the law is smooth.
@@ -329,7 +326,7 @@ def _half_width(terms: Floats, confidence: float) -> float:
     high = float((place + part) * 0.5 * period / count)
     if len(sizes) == 1:  # S is a multiple of a; answers from it have rounding errors
         step = float(sizes[0])
-        return step * (math.floor((high + c) / step) + ROUNDING)
+        return step * (math.floor((high + c) / step) + 1e-6)
     return high + c
 
 

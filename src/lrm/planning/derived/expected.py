@@ -26,9 +26,6 @@ from lrm.queries.workload import Computed, Derived, Formula, Quantile
 MANY_ROWS = 1e9
 """Rows at which errors are computed where none are given: there, they are in proportion to 1/n."""
 
-MOST_GROUPS = 256
-"""Groups that are looked at: those of one answer have similar errors."""
-
 
 @dataclass(frozen=True)
 class ExpectedError:
@@ -51,7 +48,8 @@ def expected_error(
 ) -> ExpectedError:
     """The error of a derived answer with ``expect`` rows in its denominator."""
     noisy = Noisy(lambda start, stop: np.zeros(stop - start), accuracy)
-    stop = min(answer.label.count, MOST_GROUPS)
+    # Groups that are looked at: those of one answer have similar errors.
+    stop = min(answer.label.count, 256)
     rows = MANY_ROWS if expect is None else expect
     if isinstance(answer, Quantile):
         half = float(quantile_half_widths(answer, 0, stop, noisy, confidence).max()) / rows

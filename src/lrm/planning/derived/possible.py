@@ -21,8 +21,6 @@ from lrm.queries.workload.formulas import Step, apply_tail
 
 Ends = tuple[float, float]
 
-EVERYTHING: Ends = (-math.inf, math.inf)
-
 
 def possible_ends(
     formula: Formula, queries: LinearMap, rows: Integers, scales: Floats
@@ -43,7 +41,7 @@ def possible_ends(
     held = []  # so that no two arrays have one id
     for group, kinds in enumerate(record_weights(queries, rows)):
         if kinds is None:
-            ends[:, group] = EVERYTHING
+            ends[:, group] = -math.inf, math.inf
             continue
         if id(kinds) not in known:
             held.append(kinds)

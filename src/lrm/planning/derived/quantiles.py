@@ -29,7 +29,7 @@ from lrm.planning.derived.noise import Noisy
 from lrm.queries.maps.linear import Floats
 from lrm.queries.workload import Quantile
 
-ROUNDING = 1e-9
+ROWS_OFF = 1e-9
 """Rows by which totals may be off where they are computed."""
 
 
@@ -133,14 +133,14 @@ def _read(quantile: Quantile, totals: Floats) -> Floats:
         count = rising[-1]
         if quantile.method == "continuous":
             place = max(quantile.level * (count - 1.0), 0.0)
-            before = math.floor(place + ROUNDING)
+            before = math.floor(place + ROWS_OFF)
             ranks = [before, min(before + 1, max(count - 1.0, 0.0))]
             ends = [_at_rank(rank + 1.0, rank + 0.5, rising, lows, highs) for rank in ranks]
             group_values[group] = ends[0] + max(place - before, 0.0) * (ends[1] - ends[0])
             continue
         target_rank = quantile.level * count
         if quantile.method == "upper":  # beyond a share of the rows, not at its end
-            target_rank = min(math.nextafter(target_rank, math.inf) + 2 * ROUNDING, count)
+            target_rank = min(math.nextafter(target_rank, math.inf) + 2 * ROWS_OFF, count)
         group_values[group] = _at_rank(target_rank, target_rank, rising, lows, highs)
     return group_values
 
@@ -149,7 +149,7 @@ def _at_rank(
     target_rank: float, inner: float, rising: Floats, lows: Floats, highs: Floats
 ) -> float:
     """The value of the row with a rank, counted from 1; ``inner`` is its place within a cell."""
-    cell = int(np.argmax(rising >= min(target_rank - ROUNDING, rising[-1])))
+    cell = int(np.argmax(rising >= min(target_rank - ROWS_OFF, rising[-1])))
     before = float(rising[cell - 1]) if cell else 0.0
     inside = float(rising[cell]) - before
     share = min(max((inner - before) / inside, 0.0), 1.0) if inside > 0 else 0.5

@@ -18,7 +18,7 @@ from lrm.errors import WorkloadError
 from lrm.planning.design.integers import CARRIER_BITS, Basis
 from lrm.planning.design.products.axes import Axis
 from lrm.planning.design.products.basis import ProductBasis
-from lrm.planning.design.products.folding import FOLDS, fold, fold_rows, unfold
+from lrm.planning.design.products.folding import fold, fold_rows, unfold
 from lrm.planning.design.products.parts import LEAST_SINGULAR
 from lrm.privacy.laws import MOST_STEPS
 from lrm.queries.maps.kron import along, kronecker
@@ -77,7 +77,7 @@ class MeasuredGroup:
             raise WorkloadError("the axes of a set must be in order, each once")
         if any(not 1 <= factor < 1 << CARRIER_BITS for factor in self.factors):
             raise WorkloadError(f"factors of sets must lie between 1 and 2^{CARRIER_BITS}")
-        if not set(self.folds) <= set(FOLDS):
+        if not set(self.folds) <= {0, 1, -1}:
             raise WorkloadError("a set must be measured whole (0) or folded with a sign (1 or -1)")
         if any(
             f and not self.mirrored(members)

@@ -15,11 +15,8 @@ import scipy.linalg as la
 
 from lrm.errors import ConvergenceError
 from lrm.planning.design.plus_rows import PlusRowsInverse, blocks_plus_rows, diagonal_plus_rows
-from lrm.planning.limits import MEMORY
+from lrm.planning.limits import MEMORY, SIDE
 from lrm.queries.maps.linear import Floats, LeftInverse, LinearMap
-
-DENSE_CELLS = 4096
-"""Largest n for which an n×n array may be factored."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +59,10 @@ def _fitting(strategy: LinearMap, rounding: float, rank: int | None) -> LeftInve
     known = strategy.known_inverse() or _plus_rows(strategy)
     if known is not None:
         return known
-    if (n > DENSE_CELLS and r > DENSE_CELLS) or r * n > MEMORY:
+    if (n > SIDE and r > SIDE) or r * n > MEMORY:
         raise ConvergenceError(
             f"a general strategy of {r:,} measurements over {n:,} cells is too large to invert; "
-            f"at most {DENSE_CELLS:,} of either and {MEMORY:,} entries are supported"
+            f"at most {SIDE:,} of either and {MEMORY:,} entries are supported"
         )
     matrix = strategy.dense()
     if r >= n:
@@ -105,4 +102,4 @@ def _plus_rows(strategy: LinearMap) -> PlusRowsInverse | None:
         return None
     matrix = strategy.sparse()
     inverse = diagonal_plus_rows(matrix, owner) if matrix.nnz <= MEMORY else None
-    return blocks_plus_rows(matrix) if inverse is None and len(owner) > DENSE_CELLS else inverse
+    return blocks_plus_rows(matrix) if inverse is None and len(owner) > SIDE else inverse

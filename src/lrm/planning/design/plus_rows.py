@@ -28,7 +28,7 @@ import numpy as np
 import scipy.linalg as la
 import scipy.sparse as sp
 
-from lrm.planning.limits import MEMORY
+from lrm.planning.limits import MEMORY, SIDE
 from lrm.queries.maps.linear import (
     BLOCK_ENTRIES,
     CANCELLED,
@@ -44,11 +44,8 @@ from lrm.queries.maps.words import chain_blocks
 
 Rows: TypeAlias = "Floats | sp.csr_array"
 
-BLOCK = 16
+BLOCK_CELLS = 16
 """Cells of a block, where the cells are too many to be measured alone."""
-
-MOST_ROWS = 4096
-"""Largest number of rows Θ for which M is an array."""
 
 SPARSE_SHARE = 0.1
 """Rows with a smaller share of entries are kept sparse."""
@@ -136,7 +133,7 @@ class PlusRows:
         """``K⁻¹·X``."""
         if self.base.ndim == 1:
             return self.base[:, None] * X
-        return np.asarray((self.base @ X.reshape(len(self.base), BLOCK, -1)).reshape(X.shape))
+        return np.asarray((self.base @ X.reshape(len(self.base), BLOCK_CELLS, -1)).reshape(X.shape))
 
     def solve_inner(self, X: Floats) -> Floats:
         """``M⁻¹·X``."""
@@ -323,7 +320,7 @@ class PlusRowsInverse(LeftInverse):
         if self.plus.base.ndim == 1:
             base_norm = float(np.dot(queries.column_squared_sums(), self.plus.base))
         elif (chain := queries.gram_chain()) is not None:
-            base_norm = float(np.vdot(chain_blocks(*chain, BLOCK), self.plus.base))
+            base_norm = float(np.vdot(chain_blocks(*chain, BLOCK_CELLS), self.plus.base))
         else:
             return None
         norm = base_norm
@@ -432,7 +429,7 @@ class PlusRowsInverse(LeftInverse):
 def _range_forms(blocks: Floats, ranges: WeightedRanges) -> Floats:
     """``wᵀ·K⁻¹·w`` for ranges w of cells: complete blocks, and the two ends."""
     first, last = ranges.first, ranges.last
-    corner = np.zeros((len(blocks), BLOCK + 1, BLOCK + 1))
+    corner = np.zeros((len(blocks), BLOCK_CELLS + 1, BLOCK_CELLS + 1))
     corner[:, 1:, 1:] = blocks.cumsum(axis=1).cumsum(axis=2)
     before = np.concatenate([[0.0], np.cumsum(corner[:, -1, -1])])
 
@@ -440,10 +437,10 @@ def _range_forms(blocks: Floats, ranges: WeightedRanges) -> Floats:
         both = corner[block, stop, stop] + corner[block, start, start]
         return np.asarray(both - corner[block, start, stop] - corner[block, stop, start])
 
-    low, high = first // BLOCK, last // BLOCK
-    start, stop = first % BLOCK, last % BLOCK + 1
+    low, high = first // BLOCK_CELLS, last // BLOCK_CELLS
+    start, stop = first % BLOCK_CELLS, last % BLOCK_CELLS + 1
     inside = part(low, start, stop)
-    full, none = np.full_like(start, BLOCK), np.zeros_like(start)
+    full, none = np.full_like(start, BLOCK_CELLS), np.zeros_like(start)
     across = part(low, start, full) + part(high, none, stop) + before[high] - before[low + 1]
     return np.asarray(np.where(low == high, inside, across) * ranges.weights**2)
 
@@ -472,7 +469,7 @@ def diagonal_plus_rows(matrix: sp.csr_array, owner: Integers) -> PlusRowsInverse
         if band is not None:
             rows = np.concatenate([owner, extra_rows[order]])
             return PlusRowsInverse(alone, local, rows, PlusRows(base, scaled, band))
-    if len(extra_rows) > min(cells // 2, MOST_ROWS):
+    if len(extra_rows) > min(cells // 2, SIDE):
         return None
     few: Rows = extra
     if extra.nnz >= SPARSE_SHARE * len(extra_rows) * cells:
@@ -498,22 +495,22 @@ def blocks_plus_rows(matrix: sp.csr_array) -> PlusRowsInverse | None:
     """The left inverse of a strategy whose rows are nearly all within one block of cells."""
     cells = matrix.shape[1]
     busy = np.flatnonzero(np.diff(matrix.indptr))
-    if cells % BLOCK or not len(busy):
+    if cells % BLOCK_CELLS or not len(busy):
         return None
-    block = matrix.indices // BLOCK
+    block = matrix.indices // BLOCK_CELLS
     starts = matrix.indptr[busy]
     is_wide = np.zeros(matrix.shape[0], dtype=bool)
     is_wide[busy] = np.minimum.reduceat(block, starts) != np.maximum.reduceat(block, starts)
     wide = np.flatnonzero(is_wide)
-    if not 0 < len(wide) <= MOST_ROWS or len(wide) * cells > MEMORY // 2:
+    if not 0 < len(wide) <= SIDE or len(wide) * cells > MEMORY // 2:
         return None
     narrow = np.flatnonzero(~is_wide)
     local, few = sp.csr_array(matrix[narrow]), sp.csr_array(matrix[wide])
     gram = sp.coo_array(local.T @ local)
-    blocks = np.zeros((cells // BLOCK, BLOCK, BLOCK))
-    blocks[gram.row // BLOCK, gram.row % BLOCK, gram.col % BLOCK] = gram.data
+    blocks = np.zeros((cells // BLOCK_CELLS, BLOCK_CELLS, BLOCK_CELLS))
+    blocks[gram.row // BLOCK_CELLS, gram.row % BLOCK_CELLS, gram.col % BLOCK_CELLS] = gram.data
     base = np.linalg.inv(blocks)
-    across = few.T.toarray().reshape(len(base), BLOCK, -1)
+    across = few.T.toarray().reshape(len(base), BLOCK_CELLS, -1)
     scaled = np.ascontiguousarray((base @ across).reshape(cells, -1).T)
     inner = np.eye(len(wide)) + few @ scaled.T
     low = la.cholesky(inner, lower=True, check_finite=False)

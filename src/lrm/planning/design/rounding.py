@@ -39,9 +39,6 @@ FINE_MAX_RECORDS = 1 << 27
 FINEST_MAX_RECORDS = 1 << 22
 """Records of badly conditioned strategies (4 million): leaves 40 bits."""
 
-ANCHORS = (2.0**-14, 2.0**-12, 2.0**-10)
-"""Shares of the sensitivity that measure cells, where nothing else makes a strategy exact."""
-
 RESIDUAL_WANTED = 5e-10
 """Relative residual above which more bits are spent on exactness."""
 
@@ -151,7 +148,8 @@ def anchored(
     """
     each = sp.eye_array(dense.shape[1], format="csr")
     bits = min(30, most_bits(max_records or DEFAULT_MAX_RECORDS))
-    for anchor in ANCHORS:
+    # Shares of the sensitivity that measure cells.
+    for anchor in (2.0**-14, 2.0**-12, 2.0**-10):
         matrix = SparseMap(sp.csr_array(sp.vstack([(1 - anchor) * dense, anchor * each])))
         final = _admitting(matrix.rounded(2.0**bits), cell_map, bits, max_records, norm)
         reconstruction = final.reconstruct(queries)

@@ -34,21 +34,15 @@ from numpy.typing import NDArray
 from lrm.planning.design.groups import MeasuredGroup
 from lrm.planning.design.integers import CellBasis
 from lrm.planning.design.products.axes import Axis
-from lrm.planning.design.products.basis import ProductBasis
+from lrm.planning.design.products.basis import MOST_LISTED, ProductBasis
 from lrm.privacy.unit import PrivacyUnit
 from lrm.queries.maps.linear import Floats, Integers
 
-MOST_VERTICES = 1 << 12
-"""Ways in which rows agree and differ that are looked at one by one; beyond, block by block."""
+MOST_WAYS = 1 << 12
+"""Ways in which rows agree and differ, and numbers of rows, that are looked at one by one.
 
-MOST_NUMBERS = 1 << 12
-"""Numbers of rows that are looked at one by one; beyond, rows of different groups count for 0."""
-
-MOST_CELLS = 1 << 11
-"""Classes of cells whose inner products are written out."""
-
-FEW_NUMBERS = 16
-"""Numbers of rows that a search looks at."""
+Beyond, each block is by itself, and rows of different groups count for 0.
+"""
 
 
 @dataclass(frozen=True)
@@ -97,7 +91,7 @@ class RowLimits:
     def most(self, diagonal: int, other: int) -> int:
         """The largest ``(D − Q)·Σ m_t² + Q·(Σ m_t)²``."""
         rows = min(self.rows, sum(self.caps))
-        if other < 0 and rows > MOST_NUMBERS:
+        if other < 0 and rows > MOST_WAYS:
             other = 0
         numbers = range(1, rows + 1) if other < 0 else (rows,)
         return max((diagonal - other) * self.squares(n) + other * n * n for n in numbers)
@@ -123,7 +117,7 @@ class RowLimits:
         scale = np.array([max(float(most), 1e-300) for most, _, _ in ends])
         used = [k for k in range(len(bases)) if members[:, k].any()]
         vertices = np.ones((1, len(bases)))
-        if 1 << len(used) <= MOST_VERTICES >> 4:
+        if 1 << len(used) <= MOST_WAYS >> 4:
             vertices = np.ones((1 << len(used), len(bases)))
             choices = itertools.product(*(values[k] for k in used))
             vertices[:, used] = np.array(list(choices), dtype=np.float64) / scale[used]
@@ -131,7 +125,8 @@ class RowLimits:
             vertices[0, self.axis] = values[self.axis][0] / scale[self.axis]
         agree = np.stack([np.prod(vertices[:, row], axis=1) for row in members], axis=1)
         rows = min(self.rows, sum(self.caps))
-        few = np.unique(np.linspace(1, rows, FEW_NUMBERS).astype(np.int64)).tolist()
+        # Numbers of rows that a search looks at.
+        few = np.unique(np.linspace(1, rows, 16).astype(np.int64)).tolist()
         listed = []
         for n in few:
             some = agree if n == rows else agree[np.any(agree < 0, axis=1)]
@@ -219,7 +214,7 @@ def _largest_pair(group: MeasuredGroup, limits: RowLimits, sets: Sequence[int]) 
     for k in used:
         most, least, other = group.product_bases[k].inner_products
         ends[k] = (int(other if k == limits.axis else most), int(least))
-    if 1 << len(used) > MOST_VERTICES:  # each set for itself
+    if 1 << len(used) > MOST_WAYS:  # each set for itself
         return sum(
             scale * max(map(math.prod, itertools.product(*(ends[k] for k in group.sets[b]))))
             for b, scale in zip(sets, scales, strict=True)
@@ -254,7 +249,7 @@ def _of_cells(basis: CellBasis, size: int, unit: PrivacyUnit) -> int | None:
     assert by is not None  # noqa: S101 - the caller looked
     labels = basis.labels
     span = by.size * by.stride
-    small = int(labels.max(initial=-1)) < MOST_CELLS and by.size <= MOST_CELLS
+    small = int(labels.max(initial=-1)) < MOST_LISTED and by.size <= MOST_LISTED
     if size % span or len(labels) != size or not small or basis.peak >= 1 << 62:
         return None
     columns, of_class = np.unique(basis.moves(), axis=1, return_inverse=True)

@@ -21,9 +21,8 @@ from lrm.queries.maps.kron import kronecker
 from lrm.queries.maps.linear import Floats, Integers, LinearMap
 from lrm.queries.maps.products.batch import ProductBatch
 
-RANK, CLEAR = 1e-11, 1e-6
-"""Singular values below the first share of the largest are rounding errors, those above the second
-are certainly none."""
+RANK = 1e-11
+"""Singular values below this share of the largest are rounding errors."""
 
 
 def whitening(covariance: Floats) -> Floats:
@@ -63,7 +62,8 @@ def _pseudo_inverse(matrix: Floats) -> tuple[Floats, bool]:
     left, values, right = la.svd(matrix, full_matrices=False, check_finite=False)
     some = values > values[0] * RANK
     inverse = (right[some].T / values[some]) @ left[:, some].T
-    return inverse, len(left) == len(values) and bool(values[-1] > values[0] * CLEAR)
+    # Those above this share of the largest are certainly no rounding errors.
+    return inverse, len(left) == len(values) and bool(values[-1] > values[0] * 1e-6)
 
 
 def table_places(

@@ -162,17 +162,15 @@ class Contest:
         return Proposal(problem, choice, search.norm).plan(bounds)
 
 
-WITHOUT_SEARCH = ("noise-on-data", "noise-on-results", "hierarchical", "wavelet")
-"""Mechanisms that take no time to speak of."""
-
-
 def beside_plan(
     plan: Plan, mechanisms: Sequence[str] | None = None, time_limit: float | None = None
 ) -> Comparison:
     """Compare a plan with other mechanisms on the same workload, with the same noise."""
     contest = Contest(plan.workload, time_limit=time_limit)
     norm = contest.norm(plan.noise)
-    mechanism_names = WITHOUT_SEARCH if mechanisms is None else mechanisms
+    # Mechanisms that take no time to speak of.
+    brief = ("noise-on-data", "noise-on-results", "hierarchical", "wavelet")
+    mechanism_names = brief if mechanisms is None else mechanisms
     names = [name for name in mechanism_names if name != plan.mechanism]
     outcomes = (contest.enter(name, norm=norm) for name in names)
     return Comparison((Outcome(plan.mechanism, plan), *outcomes))

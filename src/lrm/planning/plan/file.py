@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from lrm.domain.file import parse_domain
 from lrm.errors import FileFormatError
@@ -16,7 +16,7 @@ from lrm.planning.design.reconstruction import Reconstruction
 from lrm.planning.plan.core import Plan
 from lrm.planning.plan.goals import Objective
 from lrm.planning.plan.levels import LevelsPlan
-from lrm.planning.plan.measured_file import LISTED, unpack_measured
+from lrm.planning.plan.measured_file import MEMBERS, unpack_measured
 from lrm.planning.plan.saving import FACTS, LEVELS, VERSION, level_prefix
 from lrm.planning.solvers.bounds import Spectrum
 from lrm.privacy.norms import NORMS, BodyNorm
@@ -24,9 +24,9 @@ from lrm.queries.maps.files import unpack_map
 from lrm.queries.workload import Labels, Statement, Workload, derived_from_facts
 from lrm.queries.workload.display import Display
 
-NOISES = (*NORMS, "shaped")
 
-MINIMISED: dict[str, Objective] = {name: name for name in get_args(Objective)}
+def _objective(facts: Facts) -> Objective:
+    return cast("Objective", facts.choice("objective", *get_args(Objective)))
 
 
 def load_plan(path: str | os.PathLike[str]) -> Plan:
@@ -59,10 +59,10 @@ def unpack_plan(values: Any, arrays: Arrays) -> Plan:
     older: dict[str, Any] = {"statements": [], "objective": "total", "importances": None}
     facts = Facts({**older, **values} if isinstance(values, dict) else values, FACTS)
     cells = None
-    if facts.kind("measured") in LISTED:
+    if "strategy" in MEMBERS.get(facts.kind("measured"), ()):
         cells = arrays.length("cell-index")
     workload = _workload(facts, arrays, cells)
-    noise = facts.choice("noise", *NOISES)
+    noise = facts.choice("noise", *NORMS, "shaped")
     measured = unpack_measured(facts, arrays, workload, noise)
     plan = Plan(
         workload=workload,
@@ -72,7 +72,7 @@ def unpack_plan(values: Any, arrays: Arrays) -> Plan:
         least_error=facts.number("least_error"),
         spectrum=_spectrum(arrays, workload.shape[1]),
         exact=facts.flag("exact"),
-        objective=MINIMISED[facts.choice("objective", *MINIMISED)],
+        objective=_objective(facts),
         importances=_importances(facts, len(workload.statements)),
         details=_details(facts),
     )
@@ -99,7 +99,7 @@ def _unpack_levels(facts: Facts, arrays: Arrays) -> LevelsPlan:
     if not parts:
         raise FileFormatError("a plan over several levels has none")
     workload = _workload(facts, arrays, None)
-    objective = MINIMISED[facts.choice("objective", *MINIMISED)]
+    objective = _objective(facts)
     made = LevelsPlan.of(workload, parts, shares, objective)
     if facts.text("digest") != made.digest:
         raise FileFormatError("the digest is not that of the contents")

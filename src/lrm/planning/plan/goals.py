@@ -34,12 +34,8 @@ Objective = Literal["total", "balanced", "worst", "within"]
 OBJECTIVES = ("total", "balanced", "worst")
 """Those that a caller names; ``within`` is asked for by the confidence of tolerances."""
 
-ENOUGH, SETTLED = 0.99, 0.985
-"""Squared ratio to the even split up to which no statement needs more weight, and the one that
-others are brought to: rounding to integers costs up to half a percent."""
-
-STEP = 0.7
-"""Exponent of a round: the weight of a goal grows with its squared ratio to this power."""
+ENOUGH = 0.99
+"""Squared ratio to the even split up to which no statement needs more weight."""
 
 Calibrate = Callable[[Measured, Reconstruction], Floats]
 """Squared ratios by the intervals of a strategy that was rounded."""
@@ -193,19 +189,21 @@ class Goals:
         Balanced ones may always fall: it is the score that says whether the others rise by more.
         """
         most = float(squares.max())
+        power = 0.7  # the weight of a goal grows with its squared ratio to this power
         if self.objective != "balanced":
             # No strategy has a smaller mean by these weights, so none has a smaller maximum.
             # The largest squared ratio over the mean by their weights, which bounds it from below,
             # where both are as good as equal.
             if most <= 1.002 * self.mean(squares, emphasis):
                 return None
-            raised = emphasis * (squares / most) ** STEP
+            raised = emphasis * (squares / most) ** power
             # Weight of a goal that is met by far, relative to the largest.
             return np.asarray(np.maximum(raised / raised.max(), 1e-3))
         # Where importances differ within a statement, its mean error may be above 1.
         differ = self.workload.importance is not None and self.importances is None
         if differ:
             return None
-        # What a round tries to bring the largest squared ratio to, once none is above `ENOUGH`.
-        wanted = SETTLED if most > ENOUGH else 0.97 * most
-        return np.asarray(emphasis * np.maximum(squares / wanted, 1.0) ** (2 * STEP))
+        # What a round tries to bring the largest squared ratio to: a little less than `ENOUGH`, for
+        # rounding to integers costs up to half a percent.
+        wanted = 0.985 if most > ENOUGH else 0.97 * most
+        return np.asarray(emphasis * np.maximum(squares / wanted, 1.0) ** (2 * power))

@@ -43,19 +43,18 @@ from lrm.queries.maps.products.map import ProductMap
 from lrm.queries.workload import Workload
 
 CELLS = ("kind", "strategy", "merged_cells", "bits", "row_rank")
-SHAPED = (*CELLS, "body")
-TABLES = ("kind", "bits", "tables", "body")
 PRODUCTS = ("kind", "bits", "residual", "combined", "groups")
-GROUP = ("axes", "terms", "sets", "members", "labels", "bases")
-FURTHER = ("classes", "parts", "mixes")
-"""What few groups have."""
 
-
-LISTED = ("cells", "shaped", "replaced")
-"""Kinds over a list of cells: of independent noise, of a body, of a body for replaced units."""
-
-SHAPED_KINDS = ("shaped", "replaced", "tables", "mixed")
-"""Kinds that have a body."""
+MEMBERS = {
+    "cells": CELLS,
+    "shaped": (*CELLS, "body"),
+    "replaced": (*CELLS, "body"),
+    "products": PRODUCTS,
+    "mixed": (*PRODUCTS, "body"),
+    "tables": ("kind", "bits", "tables", "body"),
+}
+"""What is stated of each kind: of a list of cells with independent noise, with a body, or with one
+for replaced units; of products, perhaps some with a body; and of tables with a body."""
 
 MOST_GROUPS = 1 << 16
 """Groups of a strategy over products."""
@@ -102,32 +101,26 @@ def _unit_of(workload: Workload) -> PrivacyUnit | None:
 
 def unpack_measured(facts: Facts, arrays: Arrays, workload: Workload, noise: str) -> Measured:
     """Build what ``pack_measured`` wrote, for queries over the same cells."""
-    kind = facts.kind("measured")
-    if (kind in SHAPED_KINDS) != (noise == BodyNorm.noise):
+    members = MEMBERS.get(facts.kind("measured"), CELLS)
+    measured_facts = facts.part("measured", members)
+    kind, unit = measured_facts.choice("kind", *MEMBERS), _unit_of(workload)
+    if ("body" in members) != (noise == BodyNorm.noise):
         raise FileFormatError("shaped noise needs a strategy with a body, and no other has one")
-    if kind == "products":
-        products = facts.part("measured", PRODUCTS)
-        norm = norm_of(noise, _unit_of(workload))
-        return _unpack_products(products, arrays, workload.products, norm)
-    if kind == "mixed":
-        mixed = facts.part("measured", (*PRODUCTS, "body"))
-        bodies = BodyNorm(unpack_body(mixed.any("body"), arrays, "body"))
-        measured = _unpack_products(mixed, arrays, workload.products, bodies)
-        if not measured.is_mixed:
+    if kind == "tables":
+        return _unpack_tables(measured_facts, arrays, workload.products)
+    if "body" in members:
+        body = unpack_body(measured_facts.any("body"), arrays, "body")
+        norm: Norm = BodyNorm(body, replaced=kind == "replaced")
+    else:
+        norm = norm_of(noise, unit)
+    if kind in {"products", "mixed"}:
+        measured = _unpack_products(measured_facts, arrays, workload.products, norm)
+        if measured.is_mixed != (kind == "mixed"):
             raise FileFormatError("a strategy of the kind 'mixed' needs two groups or more")
         return measured
-    if kind == "tables":
-        return _unpack_tables(facts.part("measured", TABLES), arrays, workload.products)
-    shaped = kind in LISTED[1:]
-    measured_facts = facts.part("measured", SHAPED if shaped else CELLS)
-    kind = measured_facts.choice("kind", *(LISTED[1:] if shaped else LISTED[:1]))
     cells = workload.shape[1]
     index = arrays.take("cell-index", "i8", (cells,))
     merged = measured_facts.integer("merged_cells", 1, cells)
-    norm = norm_of(noise, _unit_of(workload))
-    if shaped:
-        body = unpack_body(measured_facts.any("body"), arrays, "body")
-        norm = BodyNorm(body, replaced=kind == "replaced")
     return Measured.of_cells(
         unpack_map("strategy", measured_facts, arrays, (None, merged)),
         CellMap(merged, index, arrays.take("cell-factor", "i8", (cells,))),
@@ -263,8 +256,11 @@ def _unpack_products(
 def _unpack_group(
     values: Any, pieces: _Pieces, sizes: tuple[int, ...], *, residual: bool
 ) -> MeasuredGroup:
-    further = [name for name in FURTHER if isinstance(values, dict) and name in values]
-    facts = Facts(values, (*GROUP, *further), "a group")
+    # What few groups have.
+    rare = ("classes", "parts", "mixes")
+    further = [name for name in rare if isinstance(values, dict) and name in values]
+    usual = ("axes", "terms", "sets", "members", "labels", "bases")
+    facts = Facts(values, (*usual, *further), "a group")
     terms = pieces.take(facts.integer("terms", 0, MOST_INTEGERS))
     sets, factors, folds = _sets(facts, pieces)
     axes = _axes(facts, pieces, sizes)

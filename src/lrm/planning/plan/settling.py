@@ -37,12 +37,6 @@ from lrm.planning.strategies.products import (
 from lrm.queries.maps.linear import Floats
 from lrm.queries.maps.products.combine import weigh_terms
 
-PATIENCE = 3
-"""Rounds without a smaller score after which there are no more."""
-
-ABOVE = 1.001**2
-"""Squared ratio to the even split above which a statement is measured by itself."""
-
 
 def settle(
     goals: Goals,
@@ -137,7 +131,8 @@ def _none_above(found: Proposal, search: Search, effort: Effort) -> Proposal:
     if search.clock.must_end() or len(statements) < 2:
         return found
     within = goals.objective == "within"
-    if found.squares.max() <= ABOVE and not within:
+    above_it = found.squares > 1.001**2  # but for rounding
+    if not above_it.any() and not within:
         return found
     tried = [statements]
     if (
@@ -145,7 +140,7 @@ def _none_above(found: Proposal, search: Search, effort: Effort) -> Proposal:
         and not within
         and isinstance(found.choice, ProductChoice)
     ):
-        above = [statements[number] for number in np.flatnonzero(found.squares > ABOVE)]
+        above = [statements[number] for number in np.flatnonzero(above_it)]
         groups = found.choice.found.groups
         rest = (frozenset(group.terms.tolist()).difference(*above) for group in groups)
         tried.insert(0, [*above, *filter(None, rest)])
@@ -263,4 +258,4 @@ def _real_squares(proposal: Proposal) -> Floats:
 
 def _is_settled(goals: Goals, squares: Floats, rounds: int) -> bool:
     """Whether balanced statements, of which none is above an even split, gain no more."""
-    return goals.objective == "balanced" and squares.max() <= ENOUGH and rounds > PATIENCE
+    return goals.objective == "balanced" and squares.max() <= ENOUGH and rounds > 3

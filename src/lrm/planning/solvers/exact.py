@@ -13,10 +13,8 @@ from scipy import sparse
 from scipy.linalg import LinAlgError, cho_solve, cholesky, lstsq
 
 from lrm.errors import ConvergenceError
+from lrm.planning.design.reconstruction import EXACTNESS
 from lrm.queries.maps.linear import Floats
-
-#: Largest relative residual ``‖W - BL‖ / ‖W‖`` of a pair that may be used.
-RESIDUAL = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +42,9 @@ def checked_pair(W: Floats, B: Floats, L: Floats | sparse.sparray) -> ExactPair:
     size = float(np.linalg.norm(W))
     gap = float(np.linalg.norm(W - B @ strategy))
     residual = gap / size if size > 0 else gap
-    if not residual <= RESIDUAL:
+    if not residual <= EXACTNESS:
         raise ConvergenceError(
-            f"expected a relative residual below {RESIDUAL}, got {residual:.3g}; "
+            f"expected a relative residual below {EXACTNESS}, got {residual:.3g}; "
             "the strategy does not answer the workload, so use another one"
         )
     if not sensitivity > 0:  # the workload is zero, and so is every answer

@@ -9,7 +9,6 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import ceil
-from types import MappingProxyType
 
 import numpy as np
 
@@ -29,7 +28,6 @@ from lrm.planning.solvers.gram_operators import GramOperator
 from lrm.planning.solvers.race import DescentKind, Race, Stage
 from lrm.queries.maps.linear import Floats
 
-NO_STARTS: Mapping[str, Floats] = MappingProxyType({})
 Steps = Iterator[tuple[float, float]]
 Schedule = Sequence[tuple[float, int]]
 
@@ -41,7 +39,7 @@ def search(  # noqa: PLR0913 - each is a choice of the caller
     patience: float = np.inf,
     seed: int = 0,
     clock: Clock = UNLIMITED,
-    starts: Mapping[str, Floats] = NO_STARTS,
+    starts: Mapping[str, Floats] | None = None,
     gram: GramOperator | None = None,
     descent_seconds: float = np.inf,
 ) -> Race:
@@ -60,7 +58,7 @@ def search(  # noqa: PLR0913 - each is a choice of the caller
     >>> bool(search(np.tri(16), threshold=0.1).error < 0.9 * np.sum(np.tri(16)))
     True
     """
-    race = Race(W, clock)
+    race, starts = Race(W, clock), starts or {}
     by_factor = factor_gram(race.W)
     if gram is None or gram.work(settings.MOST_EXTRA_ROWS) >= by_factor.work(
         settings.MOST_EXTRA_ROWS
@@ -211,6 +209,12 @@ def _in_general(race: Race, name: str, L: Floats, schedule: Schedule) -> Steps:
         )
 
 
+def _general_stages(cost: float, ratios: Sequence[float]) -> list[Stage]:
+    """Stages of a descent whose rounds take ``cost``, and how each changes its relaxed error."""
+    pairs = zip(settings.GENERAL_ROUNDS, ratios, strict=True)
+    return [Stage(cost * rounds, ratio) for rounds, ratio in pairs]
+
+
 def polish(race: Race, name: str, L: Floats) -> None:
     """Descend a little from a strategy that is good already."""
     with suppress(StopSolver):
@@ -227,7 +231,7 @@ def from_start(race: Race, name: str, L: Floats, seconds: float = np.inf) -> Des
     k, n = race.W.shape
     # A gradient opens about as many entries as are not 0.
     cost = _general_seconds(len(L), k, n, min(1.0, 2.0 * np.count_nonzero(L) / L.size))
-    stages = [Stage(cost * rounds, ratio) for rounds, ratio in settings.FROM_START]
+    stages = _general_stages(cost, (1.0, 1.0, 1.07, 1.01, 1.001, 1.0))
     name = f"{name}, general form"
     schedule = settings.GENERAL_SCHEDULE
     share = min(1.0, seconds / (cost * sum(rounds for _, rounds in schedule)))
@@ -250,6 +254,6 @@ def _random_general(race: Race, seed: int) -> DescentKind:
         return _in_general(race, f"general form, r = {2 * k}", start, settings.GENERAL_SCHEDULE)
 
     cost = _general_seconds(2 * k, k, n)
-    stages = [Stage(cost * rounds, ratio) for rounds, ratio in settings.FROM_RANDOM]
+    stages = _general_stages(cost, (1.0, 0.15, 1.03, 1.01, 1.001, 1.0))
     gain = 0.05 / max(1.0, sum(stage.cost for stage in stages))
     return DescentKind("general form", begin, stages, hope=lambda: gain)

@@ -22,9 +22,6 @@ from lrm.planning.solvers import settings
 from lrm.planning.solvers.exact import ExactPair, checked_pair, factorise
 from lrm.queries.maps.linear import Floats
 
-ROUNDING = 1e-8
-"""A smaller relative gain does not count: integer strategies of 30 bits lose as much."""
-
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -187,7 +184,8 @@ class Race:
         now = self.clock.elapsed()
         self.candidates.append(Candidate(name, float(error), iterations, now - self._noted))
         self._noted = now
-        if error < self.error * (1.0 - ROUNDING) or self.error == np.inf:
+        # A smaller relative gain does not count: integer strategies of 30 bits lose as much.
+        if error < self.error * (1.0 - 1e-8) or self.error == np.inf:
             self.error, self.winner, self._pair = float(error), name, pair
 
     def offer_strategy(self, name: str, L: Floats, iterations: int = 0) -> float:

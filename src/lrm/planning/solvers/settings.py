@@ -17,8 +17,24 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from lrm.errors import UsageError
+
 Effort = Literal["quick", "normal", "thorough"]
 """How long to search."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEffort:
+    """How much is tried for the weighted marginals of one group of terms."""
+
+    starts: int  # random greedy covers in addition to the fixed starts
+    climbs: int  # starts that are climbed from
+    steps: int  # most moves of a climb
+    kicks: int  # kicks without a gain before the search ends
+    shares: tuple[int, ...]  # an attribute's own problem starts from n/share random rows
+    rows: tuple[int, ...]  # rows of random bases that are tried, for the whole product
+    exchanges: int  # exchanges of rows of a basis without a gain
+    rounds: int  # of a joint descent
 
 
 @dataclass(frozen=True)
@@ -48,12 +64,15 @@ class Budget:
     fused, fused_shares
         Most values of a fused axis whose queries are written out, and the rows of its basis, which
         start as n/share random ones. 16 alone: error × 1.0028.
-    long_fused, long_fused_seconds
-        Most values of a fused axis in any case, of attributes that need a basis, and its seconds.
+    long_fused, long_fused_seconds, long_fused_descent
+        Most values of a fused axis in any case, of attributes that need a basis, its seconds, and
+        the tolerance, rounds and number of its descents.
     free_points, free_rounds, free_directions, free_seconds
         Free points of a hull per dimension (half: error × 1.0292); rounds of the search for them,
         fewest directions for each, and seconds at most. Four times the seconds had 1 % less error
         over 16 prefix sums (``python -m benchmarks shaped``).
+    group
+        How much is tried for each group of terms over products.
     """
 
     threshold: float
@@ -68,10 +87,12 @@ class Budget:
     fused_shares: tuple[int, ...]
     long_fused: int
     long_fused_seconds: float
+    long_fused_descent: tuple[float, int, int]
     free_points: int
     free_rounds: int
     free_directions: int
     free_seconds: float
+    group: GroupEffort
 
 
 BUDGETS: dict[str, Budget] = {
@@ -88,10 +109,12 @@ BUDGETS: dict[str, Budget] = {
         fused_shares=(16,),
         long_fused=0,
         long_fused_seconds=0.0,
+        long_fused_descent=(1e-4, 0, 0),
         free_points=2,
         free_rounds=40,
         free_directions=128,
         free_seconds=0.3,
+        group=GroupEffort(6, 1, 12, 0, (8,), (3,), 0, 60),
     ),
     "normal": Budget(
         threshold=1e-4,
@@ -106,10 +129,12 @@ BUDGETS: dict[str, Budget] = {
         fused_shares=(16, 12),
         long_fused=6000,
         long_fused_seconds=25.0,
+        long_fused_descent=(1e-4, 150, 2),
         free_points=4,
         free_rounds=60,
         free_directions=256,
         free_seconds=1.2,
+        group=GroupEffort(24, 5, 200, 60, (8, 16, 12, 24, 8, 16, 12, 6), (2, 4, 8, 4, 12), 16, 200),
     ),
     "thorough": Budget(
         threshold=1e-5,
@@ -124,13 +149,24 @@ BUDGETS: dict[str, Budget] = {
         fused_shares=(16, 12, 24, 8, 16, 12),
         long_fused=6000,
         long_fused_seconds=300.0,
+        long_fused_descent=(1e-5, 300, 6),
         free_points=4,
         free_rounds=200,
         free_directions=512,
         free_seconds=8.0,
+        group=GroupEffort(
+            100, 20, 400, 400, (8, 16, 12, 24, 6) * 6, (2, 4, 8, 4, 12, 16, 6, 3), 80, 500
+        ),
     ),
 }
 """By effort; most searches over products end long before their seconds."""
+
+
+def budget_of(effort: str) -> Budget:
+    """The budget of an effort; a `UsageError` for one that is none."""
+    if effort not in BUDGETS:
+        raise UsageError(f"effort must be one of {', '.join(BUDGETS)}, not {effort!r}")
+    return BUDGETS[effort]
 
 
 # --- Lists of cells: the race of solvers; chosen on `python -m benchmarks golden`.
@@ -153,12 +189,8 @@ one-way tables of 10×8×5×2×2 values have 432 with those, and 368 with twice 
 POLISH = ((1e-2, 100), (1e-4, 100))
 """The schedule of a strategy that is good already."""
 
-FROM_START = ((60, 1.0), (100, 1.0), (60, 1.07), (40, 1.01), (20, 1.001), (12, 1.0))
-"""Rounds of the stages of a descent in the general form, and by which factor each changes its
-relaxed error."""
-
-FROM_RANDOM = ((60, 1.0), (100, 0.15), (60, 1.03), (40, 1.01), (20, 1.001), (12, 1.0))
-"""Rounds and factors of stages that start from random combinations of the queries."""
+GENERAL_ROUNDS = (60, 100, 60, 40, 20, 12)
+"""Rounds that the stages of a descent in the general form are expected to take."""
 
 EXTRA_ROWS_SMOOTHING = (0.1, 0.03, 0.01)  # second half: time × 1.22
 """Widths of the rounded kink of |θ|, from wide to narrow."""
@@ -176,22 +208,10 @@ EXTREME_RANK = 10  # half: 1.0400
 """Rank up to which, over at most 64 cells, columns inside the hull of others are looked for."""
 
 OWN_CELLS = 512  # limit
-OWN_WORK = 4e9  # limit
-"""Values of a subset of attributes up to which it may have a Gram of its own, and the sum of their
-cubes up to which subsets are looked at: about 20 CPU s (`python -m benchmarks products affine`)."""
+"""Values of a subset of attributes up to which it may have a Gram of its own."""
 
 OWN_GAIN = 0.99  # half: 1.0528
 """A subset has a Gram of its own where that has less than this share of its error."""
-
-OWN_TOLERANCE = 2e-3  # double: 1.0016
-"""How far above the least possible error of a subset its own Gram may be."""
-
-OWN_NULL = 64  # half: 1.0011
-"""Largest entry of the null vectors of such subsets; finer ones gain nothing, and leave
-fewer bits for the rows."""
-
-FLAT_ENTRIES = 2e7  # limit
-"""Queries × merged cells of a product up to which its queries are written out over cells."""
 
 CERTIFICATE_SECONDS = 20.0  # limit
 """Seconds of one core that a bound may take, whatever the caller allows and however fast the
@@ -205,10 +225,6 @@ LONG_CELLS = 2048  # double: 1.1213
 LOCAL_CELLS = 8192  # double: minutes for 8,208 prefix sums
 """Prefix sums and all ranges over more cells have a basis for each block below the rows."""
 
-LEAST_REACHES = 4  # half: 1.0064
-"""How many times the longest range goes into the cells, where rows repeat along them, and into the
-ring that these rows are chosen on."""
-
 MOST_SPARSE_ROWS = 512  # double: time × 0.84
 """Rows in addition to the cells: more take too long at tens of thousands of cells."""
 
@@ -217,9 +233,6 @@ TREE_FANOUTS = range(2, 33)  # first half: time × 1.31
 
 DENSE_SHARE = 0.15  # half: time × 0.85
 """Rows with a larger share of entries are moved as arrays."""
-
-FEWER = 4  # half: 1.0050
-"""How many times fewer blocks there are at each coarser resolution."""
 
 FIRST_SUM = 8.0  # half: 1.0386
 """Largest sum of a cell's entries in the random rows that the first descent starts from.
@@ -232,12 +245,6 @@ LOCAL_BASIS_ROWS = 3  # half: 1.0235
 LOCAL_TOTAL_WEIGHT = 2.0  # half: 1.0227
 """Weight of the total of a block relative to its prefix sums, when its basis is chosen."""
 
-LOCAL_TRIES = 3  # half: 1.0066
-"""Random starts of the basis: milliseconds each."""
-
-RING_SHARE = 12  # half: 1.0058
-"""Rows of such a ring: one for this number of cells."""
-
 # --- Products of attributes, chosen on `python -m benchmarks products`, `report` and `golden`.
 
 FIRST_SECONDS = 4.4  # limit
@@ -249,18 +256,12 @@ MANY_ITEMS = 40
 statements: in place of no groups, half the error on the shop report, and 11 % less on that of the
 staff (``python -m benchmarks statements``)."""
 
-LIKELY_GROUPS = 8
-"""Groups among which a term is put where it adds least: those that ask for the most alike."""
-
 MANY_STATEMENTS = 40
 """More statements are not searched for any longer than quickly at normal effort: 60 of them had 1 %
 less error by it, in half as much time again."""
 
 STATEMENT_SECONDS = 0.05
 """Seconds of the search for each of several statements, beside those of the effort."""
-
-MOST_BASIS_ROWS = 16  # half: 1.0027
-"""Most rows that an attribute's basis starts with, whatever its number of values."""
 
 FEW_VALUES = 64  # half: 1.0114
 """Attributes with so few values are tried with more rows too, which takes milliseconds."""
@@ -269,23 +270,14 @@ FEW_ATTRIBUTES = 8  # half: 1.0529
 """Over so few attributes, of which a fold counts for two, more folded sets are tried, for a second:
 3 % less error of all one-way tables of six binary attributes, with each of five seeds."""
 
-MISSES_PER_SECOND = 20.0  # limit
-"""Kicks without a gain that a counted second of them stands for, where each takes longer: all
-tables of up to two of 40 attributes of ten values took 20 s, 17 of them for nothing."""
-
-MOST_MOVES = 30_000  # limit
-"""Neighbours that are scored in one scan, at most; more are sampled."""
-
 MOST_SETS = 800  # limit
 """Larger families are not moved."""
 
 COVER_POWERS = (0.8, 1.0, 1.15, 1.3)  # second half: 1.0302
 """Exponents of the cost in greedy covers: small ones make few large sets."""
 
-MANY_PAIRS, MANY_SUBSETS = 1000, 3000  # limit
-"""Above this number of subsets, a cover looks them up in a dense tensor, and covers are not moved;
-where no subset is of more than two attributes, above the first number. All tables of up to two of
-70 attributes took 40 s for 0.3 % of the error."""
+MANY_SUBSETS = 3000  # limit
+"""Above this number of subsets a cover looks them up in a dense tensor, and is not moved."""
 
 LONG_ROWS = 3  # not varied: thousands of values
 """Rows of the basis of an axis of thousands of values, fused or not: this multiple of the root of
@@ -331,9 +323,6 @@ MOST_SPLIT = 25  # half: 1.2744
 
 SPLIT_WORTH = 0.97  # half: 0.9836
 """Such hulls must be better than all else by 3 %: their draws take longer."""
-
-SPLIT_SAMPLE = 200.0  # double: 1.0035
-"""Points that a sample of such a hull must be worth, so that its error is believed."""
 
 LEAF_POINTS = ((48, 7), (100, 6), (300, 5), (1 << 12, 4))
 """Points of a hull and dimensions of its leaves: at most some thousand facets each."""

@@ -32,17 +32,14 @@ from scipy.linalg import LinAlgError
 
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver
-from lrm.planning.design.plus_rows import BLOCK, PlusRows, beside_identity, trace_gradient
-from lrm.planning.limits import ARRAY
+from lrm.planning.design.plus_rows import BLOCK_CELLS, PlusRows, beside_identity, trace_gradient
+from lrm.planning.limits import ARRAY, BLOCK
 from lrm.planning.solvers import settings
 from lrm.planning.solvers.extra_rows import ExtraRows, RowsError, assemble, optimise_extra_rows
 from lrm.planning.solvers.gram_operators import ChainGram, GramOperator
 from lrm.planning.solvers.quasi_newton import Descent, descend_orthantwise
 from lrm.queries.maps.linear import Floats, Integers
 from lrm.queries.maps.words import chain_blocks
-
-PIECE = 1 << 20
-"""Entries of an array that is used in one piece."""
 
 
 def row_count(cells: int) -> int:
@@ -74,12 +71,12 @@ def stages(cells: int, rows: int) -> tuple[Stage, ...]:
     >>> [stage.block for stage in stages(4096, 256)]
     [16, 4, 1]
     """
-    block = 1
-    while cells >= settings.FEWER * block * rows:
-        block *= settings.FEWER
+    block, fewer = 1, 4  # times fewer blocks at each coarser resolution
+    while cells >= fewer * block * rows:
+        block *= fewer
     stage_list = [Stage(block, 1e-4, 75, 4)]
     while block > 1:
-        block //= settings.FEWER
+        block //= fewer
         stage_list.append(Stage(block, 3e-5, 75, 2) if block > 1 else Stage(1, 3e-5, 40, 1))
     return tuple(stage_list)
 
@@ -137,7 +134,7 @@ class _Resolution:
         image = self.gram.times(plus.dense_rows.T)
         middle = plus.solve_inner(plus.solve_inner(plus.scaled @ image).T)
         cells, rows = X.shape
-        positions, height = [], max(1, PIECE // rows)
+        positions, height = [], max(1, BLOCK // rows)
         for start in range(0, cells, height):
             clock.tick(step)
             piece = slice(start, min(start + height, cells))
@@ -188,7 +185,7 @@ class Support:
         """``products`` through the rows of X written out, a few cells at a time."""
         X, products = self.matrix(x), np.empty(len(x))
         cells, rows = self.shape
-        height = max(1, PIECE // rows)
+        height = max(1, BLOCK // rows)
         for start in range(0, cells, height):
             stop = min(start + height, cells)
             some = slice(self.starts[start], self.starts[stop])
@@ -342,16 +339,16 @@ class _Run:
 def local_basis() -> Floats:
     """A basis for the prefix sums within a block and its total, of L1 columns of norm 1.
 
-    >>> np.abs(local_basis()).sum(axis=0).round(9).tolist() == BLOCK * [1.0]
+    >>> np.abs(local_basis()).sum(axis=0).round(9).tolist() == BLOCK_CELLS * [1.0]
     True
     """
-    W = np.vstack([np.tri(BLOCK), np.full((1, BLOCK), settings.LOCAL_TOTAL_WEIGHT)])
+    W = np.vstack([np.tri(BLOCK_CELLS), np.full((1, BLOCK_CELLS), settings.LOCAL_TOTAL_WEIGHT)])
     rng = np.random.default_rng(0)
     tried = [
         optimise_extra_rows(
-            W, 0.5 * rng.random((settings.LOCAL_BASIS_ROWS, BLOCK)), nonnegative=True
+            W, 0.5 * rng.random((settings.LOCAL_BASIS_ROWS, BLOCK_CELLS)), nonnegative=True
         )
-        for _ in range(settings.LOCAL_TRIES)
+        for _ in range(3)  # milliseconds each
     ]
     best = min(tried, key=lambda candidate: candidate.error)
     return np.asarray(assemble(W, best.rows)[1].toarray())
@@ -361,8 +358,8 @@ def local_gram(chain: tuple[Floats, Floats], basis: Floats) -> ChainGram:
     """``WᵀW`` of prefix sums or all ranges (`LinearMap.gram_chain`), over blocks."""
     inverse = np.linalg.inv(basis.T @ basis)
     weights = inverse.sum(axis=1)
-    blocks = chain_blocks(*chain, BLOCK)
-    left, right = (values.reshape(-1, BLOCK) @ weights for values in chain)
+    blocks = chain_blocks(*chain, BLOCK_CELLS)
+    left, right = (values.reshape(-1, BLOCK_CELLS) @ weights for values in chain)
     energies = np.einsum("cij,ij->c", blocks, inverse)
     inside = np.einsum("cij,i,j->c", blocks, weights, weights)
     widths = np.full(len(blocks), weights.sum())
@@ -372,8 +369,8 @@ def local_gram(chain: tuple[Floats, Floats], basis: Floats) -> ChainGram:
 def local_strategy(rows: sp.csr_array, basis: Floats) -> sp.csr_array:
     """The basis over each block, and the rows over blocks spread over their cells."""
     blocks = rows.shape[1]
-    shares = np.repeat(1.0 / (1.0 + np.asarray(abs(rows).sum(axis=0)).ravel()), BLOCK)
+    shares = np.repeat(1.0 / (1.0 + np.asarray(abs(rows).sum(axis=0)).ravel()), BLOCK_CELLS)
     local = sp.kron(sp.eye_array(blocks), sp.csr_array(basis), format="csr")
     busy = np.flatnonzero(np.diff(rows.indptr))
-    spread = sp.csr_array(rows)[busy][:, np.repeat(np.arange(blocks), BLOCK)]
+    spread = sp.csr_array(rows)[busy][:, np.repeat(np.arange(blocks), BLOCK_CELLS)]
     return sp.csr_array(sp.vstack([local, spread]) @ sp.diags_array(shares))

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from lrm.errors import UsageError, WorkloadError
 from lrm.planning.design.cells import SECONDS_PER_STEP, CellMap
-from lrm.planning.limits import MEMORY
+from lrm.planning.limits import MEMORY, SIDE
 from lrm.planning.solvers.gaussian import optimise_gaussian
 from lrm.planning.solvers.race import Candidate
 from lrm.planning.strategies.base import Problem, Search, SearchRecord, Strategy
@@ -24,9 +24,6 @@ from lrm.queries.maps.matrices import SparseMap
 PROVEN = 1.0 + 1e-6
 """A baseline no more above a bound on all strategies is the best of them, but for what rounding to
 integers costs. The bound itself leaves room for float64, 7·10⁻⁹ over a million cells."""
-
-LARGEST = 4096
-"""Merged cells up to which the matrix mechanism has n×n arrays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +195,10 @@ def matrix(problem: Problem, search: Search) -> Strategy:
     differential privacy", PODS 2010, arXiv:0912.4742.
     """
     cells = problem.merged.cell_map
-    if cells.merged_size > LARGEST:
+    if cells.merged_size > SIDE:
         raise UsageError(
             f"the matrix mechanism needs n×n arrays of {cells.merged_size:,} cells; "
-            f"it is supported up to {LARGEST:,}"
+            f"it is supported up to {SIDE:,}"
         )
     # The root of M takes a few eigendecompositions' time.
     root_seconds = 2 * SECONDS_PER_STEP * cells.merged_size**3

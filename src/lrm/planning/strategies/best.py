@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import get_args
 
 import numpy as np
 
 from lrm.errors import UsageError
-from lrm.planning.limits import ARRAY
+from lrm.planning.limits import ARRAY, SIDE
 from lrm.planning.solvers import settings
 from lrm.planning.solvers.families import polish
 from lrm.planning.solvers.families import search as search_strategy
@@ -46,11 +45,6 @@ from lrm.planning.strategies.products import (
 from lrm.queries.maps.linear import Floats
 from lrm.queries.maps.products.values import Reduction, merge_values
 
-EFFORTS: tuple[str, ...] = get_args(Effort)
-
-LAST = "last weights"
-"""What a strategy is called that another one starts from."""
-
 
 def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Choice:
     """Search for the strategy of least total error, from every start that a baseline offers.
@@ -86,8 +80,7 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Choi
 
 def best_over_products(problem: Problem, search: Search, effort: Effort) -> ProductChoice | None:
     """The best over products of attributes, where there are some: the first half of `best`."""
-    if effort not in EFFORTS:
-        raise UsageError(f"effort must be one of {', '.join(EFFORTS)}, not {effort!r}")
+    settings.budget_of(effort)  # refuses what is none
     if problem.products is None:
         return None
     # Over very few cells, a longer search over products found no more on any batch of the
@@ -115,7 +108,7 @@ def best_over_cells(
     if not search.is_gaussian:
         starts = {"products": on_representatives(merged_rows(product_choice, reduction), flat)}
         several = len(problem.workload.statements) > 1
-        seconds = settings.BUDGETS[effort].descent_seconds if several else np.inf
+        seconds = settings.budget_of(effort).descent_seconds if several else np.inf
         listed = [_best_listed(flat, search, effort, starts, seconds)]
     else:
         # The optimum for Gaussian noise to 0.1 % takes little time on few cells.
@@ -147,8 +140,9 @@ def refine(problem: Problem, search: Search, strategy: Strategy) -> Strategy:
     else:
         race = Race(flat.reduced, search.clock)
         start = strategy.matrix.dense() * flat.factors
-        if race.offer_strategy(LAST, start) < np.inf:
-            polish(race, LAST, start)
+        name = "last weights"
+        if race.offer_strategy(name, start) < np.inf:
+            polish(race, name, start)
         matrix = flat.from_reduced(race.best().strategy)
         listed = Strategy("best", flat.merged.cell_map, matrix, record=strategy.record)
     return listed if reduction is None else _over_all_cells(listed, flat, reduction)
@@ -160,14 +154,14 @@ def has_few_cells(problem: Problem, effort: Effort, search: Search) -> bool:
         return False
     merged = merge_values(problem.products)
     queries, cells = merged.batch.queries, merged.cells
-    if queries * cells > settings.FLAT_ENTRIES:
+    if queries * cells > ARRAY:
         return False
     if search.is_gaussian:
         plain = effort == "quick" and merged.batch.simple
         # Queries that are all products rarely gain from a list.
-        most = 8e6 if plain else settings.BUDGETS[effort].gaussian_work
+        most = 8e6 if plain else settings.budget_of(effort).gaussian_work
         return min(queries, cells) ** 2 * cells <= most
-    return cells <= settings.BUDGETS[effort].listed_cells
+    return cells <= settings.budget_of(effort).listed_cells
 
 
 def _over_all_cells(strategy: Strategy, flat: Problem, reduction: Reduction) -> Strategy:
@@ -255,7 +249,7 @@ def _searched(  # noqa: PLR0913, PLR0917 - each is a choice of the caller
 ) -> Strategy:
     """What the solvers find, or the best baseline if that is better."""
     baseline = min(offers, key=lambda offer: offer.error)
-    budget = settings.BUDGETS[effort]
+    budget = settings.budget_of(effort)
     race = search_strategy(
         problem.reduced,
         threshold=budget.threshold,
@@ -299,7 +293,7 @@ def has_fast_optimum(problem: Problem, search: Search, effort: str) -> bool:
         and problem.workload.importance is None
         # Prefix sums and all ranges over at most as many cells are solved, not measured by trees.
         # The solver takes seconds; the n × n integers of the plan and their inverse take the rest.
-        and 2 <= queries.shape[1] <= 4096
+        and 2 <= queries.shape[1] <= SIDE
     )
 
 
@@ -308,7 +302,7 @@ def best_gaussian(problem: Problem, search: Search, effort: str) -> Strategy:
     optimum = optimise_gaussian_map(
         problem.scaled_queries,
         lambda: problem.reduced,
-        tolerance=settings.BUDGETS[effort].tolerance,
+        tolerance=settings.budget_of(effort).tolerance,
         clock=search.clock,
     )
     candidate = Candidate("L2 optimum", optimum.upper, optimum.rounds)

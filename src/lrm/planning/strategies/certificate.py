@@ -9,6 +9,7 @@ import numpy as np
 
 from lrm.clock import UNLIMITED, Clock
 from lrm.planning.design.cells import reduction_seconds, singular_values
+from lrm.planning.limits import ARRAY
 from lrm.planning.solvers import settings
 from lrm.planning.solvers.bounds import Spectrum, spectrum
 from lrm.planning.solvers.gaussian import optimise_gaussian
@@ -73,7 +74,7 @@ def spectrum_of(
     queries = problem.workload.queries
     if not problem.is_listed:
         return None
-    if problem.products is not None and queries.shape[0] * queries.shape[1] > settings.FLAT_ENTRIES:
+    if problem.products is not None and queries.shape[0] * queries.shape[1] > ARRAY:
         return None
     known = queries.known_singular_values()
     if known is not None:

@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 from lrm.clock import Step
 from lrm.errors import StopSolver
 from lrm.planning.design.inverses import left_inverse
-from lrm.planning.design.plus_rows import BLOCK
+from lrm.planning.design.plus_rows import BLOCK_CELLS
 from lrm.planning.design.reconstruction import FlatReconstruction
 from lrm.planning.limits import MEMORY
 from lrm.planning.solvers import settings
@@ -29,6 +29,7 @@ from lrm.planning.solvers.periodic_rows import (
     optimise_periodic_rows,
     polish_segments,
     range_correlation,
+    ring_size,
 )
 from lrm.planning.solvers.race import Candidate
 from lrm.planning.solvers.sparse_rows import (
@@ -43,9 +44,6 @@ from lrm.planning.strategies.base import Problem, Search, SearchRecord, Strategy
 from lrm.queries.maps.levels import LevelMap, level_energies, level_sizes
 from lrm.queries.maps.linear import Floats, LinearMap
 from lrm.queries.maps.matrices import SparseMap
-
-NEGLIGIBLE = 1e-6
-"""A level of a tree with a smaller share of the weight than this is not measured at all."""
 
 
 def best_long(problem: Problem, search: Search, effort: str) -> Strategy:
@@ -77,7 +75,7 @@ def add_rows(problem: Problem, search: Search, effort: str, known: Strategy) -> 
     if (
         chain is not None
         and queries.shape[1] > settings.LOCAL_CELLS
-        and queries.shape[1] % BLOCK == 0
+        and queries.shape[1] % BLOCK_CELLS == 0
     ):
         basis = local_basis()
         gram: GramOperator = local_gram(chain, basis)
@@ -100,7 +98,10 @@ def add_rows(problem: Problem, search: Search, effort: str, known: Strategy) -> 
     if basis is None:
         make, base = partial(with_cells, sparse_rows.rows), "identity"
     else:
-        make, base = partial(local_strategy, sparse_rows.rows, basis), f"basis of {BLOCK} cells"
+        make, base = (
+            partial(local_strategy, sparse_rows.rows, basis),
+            f"basis of {BLOCK_CELLS} cells",
+        )
     winner = f"{base} and {sparse_rows.rows.shape[0]} sparse rows"
     record = search.record(winner, [candidate], effort, converged=sparse_rows.converged)
     return _better(problem, known, record, make)
@@ -116,7 +117,7 @@ def _add_periodic_rows(problem: Problem, search: Search, effort: str, known: Str
     if ranges is None or queries.entry_count > MEMORY:
         return known
     reach = _reach(queries)
-    if settings.LEAST_REACHES * reach > cells:
+    if ring_size(reach) > cells:
         return known
     lengths = np.asarray(ranges.last - ranges.first + 1)
     correlation = range_correlation(lengths, ranges.weights, cells)
@@ -268,11 +269,12 @@ def level_weights(
         return float(np.log(value)), gradient / value
 
     best_error, best = np.inf, np.ones_like(energies)
-    bounds = [(NEGLIGIBLE, None)] + [(0.0, None)] * (len(energies) - 1)
+    least = 1e-6  # a level with a smaller share of the weight is not measured at all
+    bounds = [(least, None)] + [(0.0, None)] * (len(energies) - 1)
     for start in starts:
         shares = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds).x
         shares = shares / shares.sum()
-        shares[1:][shares[1:] < NEGLIGIBLE] = 0.0
+        shares[1:][shares[1:] < least] = 0.0
         error, _ = tree_error(shares, energies, sizes)
         if error < best_error:
             best_error, best = error, shares

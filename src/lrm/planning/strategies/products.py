@@ -72,7 +72,7 @@ def best_products(problem: Problem, search: Search, *, effort: Effort = "normal"
     several = effort == "normal" and len(problem.workload.statements) > 1
     # Seconds at normal effort for batches of several statements, whose plan is promised in 10 CPU
     # s. Of four reports, one had 0.2 % less error without this limit, the others none.
-    seconds = 6.0 if several else settings.BUDGETS[effort].seconds
+    seconds = 6.0 if several else settings.budget_of(effort).seconds
     seconds += settings.STATEMENT_SECONDS * len(terms)
     clock = search.clock.part(seconds)
     strategy = optimise_products(

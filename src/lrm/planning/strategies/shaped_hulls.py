@@ -30,6 +30,7 @@ from lrm.planning.strategies.split_hulls import (
     Split,
     best_split,
     estimate_hull,
+    is_believed,
     split_body,
     verified_bodies,
 )
@@ -167,7 +168,7 @@ def hull_candidates(
     # Merged cells of hulls that are sampled by rejection, and these times squared ranks.
     is_split = 7 <= k <= settings.MOST_SPLIT and k <= n <= 2048 and n * k * k <= 530_000
     is_split = (
-        is_split and held is None and search.clock.affords(settings.BUDGETS[effort].free_seconds)
+        is_split and held is None and search.clock.affords(settings.budget_of(effort).free_seconds)
     )
     if not is_listed and not is_split:
         return []
@@ -195,7 +196,7 @@ def _free_points(
 ) -> Floats:
     """Points to add to the hull of the columns; none where they would not lower its error."""
     n, k = columns.shape
-    budget = settings.BUDGETS[effort]
+    budget = settings.budget_of(effort)
     rounds, fewest = budget.free_rounds, budget.free_directions
     seconds = budget.free_seconds
     # Seconds of a round of the search for free points, per direction, point and squared dimension.
@@ -232,7 +233,7 @@ def _by_facets(
     if hull is None:
         return []
     best = hull
-    count = settings.FREE_LISTED.get(k, settings.BUDGETS[effort].free_points * k)
+    count = settings.FREE_LISTED.get(k, settings.budget_of(effort).free_points * k)
     with suppress(StopSolver):
         free = _free_points(columns, sample, count, effort, on_round)
         more = Hull.of(np.vstack([columns, free]))
@@ -259,14 +260,16 @@ def _by_parts(
     k = columns.shape[1]
     tables = tables_of(problem)
     listed = None if tables is None else [table.rows for table in tables]
-    free = _free_points(columns, sample, settings.BUDGETS[effort].free_points * k, effort, on_round)
+    free = _free_points(
+        columns, sample, settings.budget_of(effort).free_points * k, effort, on_round
+    )
     plain_error = float(np.trace(sample.second_moment)) / 2
     for points in ([free] if len(free) else []) + [free[:0]]:
         known = sample
         if len(points):
             known = estimate_hull(np.vstack([columns, points]))
         error = float(np.trace(known.second_moment)) / 2
-        is_known = known.effective >= settings.SPLIT_SAMPLE
+        is_known = is_believed(known)
         if is_known and not error < settings.SPLIT_WORTH * least:
             continue
         if len(points) and not error < settings.FREE_WORTH * plain_error:
@@ -282,7 +285,7 @@ def _by_parts(
             better = estimate_hull(body.points.astype(np.float64), body.leaves)
             back = la.lstsq(split.rows.T, columns, check_finite=False)[0] * 2.0**-split.bits
             error = float(np.trace(back.T @ better.second_moment @ back)) / 2
-            if better.effective < settings.SPLIT_SAMPLE or not error < settings.SPLIT_WORTH * least:
+            if not is_believed(better) or not error < settings.SPLIT_WORTH * least:
                 continue
         return [ShapedChoice.of(problem, split.rows / problem.factors, split, error)]
     return []

@@ -95,6 +95,11 @@ def estimate_hull(columns: Floats, leaves: Sequence[Body] = ()) -> Sample:
     return sample_hull(columns, leaves, np.random.default_rng(0), most=0)
 
 
+def is_believed(sample: Sample) -> bool:
+    """Whether a sample is worth so many points that its error is believed."""
+    return sample.effective >= 200.0
+
+
 def best_split(
     columns: Floats, free: Floats, sample: Sample, tables: Sequence[Floats] | None, most: float
 ) -> tuple[Split, SplitHull] | None:
@@ -126,7 +131,7 @@ def _splits(
     if plain is not None:
         to_rows = la.lstsq(columns, plain.rows.T, check_finite=False)[0].T
         covariance = to_rows @ sample.second_moment @ to_rows.T
-        if sample.effective < settings.SPLIT_SAMPLE:  # the product of the leaves is a better start
+        if not is_believed(sample):  # the product of the leaves is a better start
             with suppress(WorkloadError):
                 body = split_body(_whole(plain), plain, plain.bits)
                 better = estimate_hull(body.points.astype(np.float64), body.leaves)

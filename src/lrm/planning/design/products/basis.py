@@ -33,17 +33,19 @@ Numbers = NDArray[Any]
 LARGEST_ENTRY = 1 << 31
 """Entries of whole bases lie below this."""
 
-MOST_ROWS = 4
-"""Rows of a basis per value; trees and optimised bases have fewer than 2."""
-
 MOST_LISTED = 1 << 11
-"""Values up to which inner products of all columns are looked at."""
-
-FEW_ROWS = 64
-"""Rows that a basis may have, whatever the number of its values."""
+"""Values, or classes of cells, up to which inner products of all columns are written out."""
 
 Cost = Callable[["ProductBasis"], float]
 """The error with a rounded basis, divided by that with the real one."""
+
+
+def most_rows(values: int) -> int:
+    """Rows that a basis may have; trees and optimised ones have fewer than two per value.
+
+    Answers need the inverse of a matrix of rows x rows, which must not outgrow the basis.
+    """
+    return max(4 * values, 64)
 
 
 def largest_remainders(shares: Floats, total: int) -> Integers:
@@ -274,8 +276,7 @@ class MarginalBasis(ProductBasis):
             raise WorkloadError("an integer basis needs a positive diagonal and rows >= 0")
         if max(self.diagonal.max(), self.rows.max(initial=0)) >= LARGEST_ENTRY:
             raise WorkloadError("an entry of an integer basis is too large")
-        # Answers need the inverse of a matrix of rows x rows, which must not outgrow the basis.
-        if len(self.rows) > max(MOST_ROWS * n, FEW_ROWS):
+        if len(self.rows) > most_rows(n):
             raise WorkloadError("an integer basis has too many rows for its values")
         sums = self.diagonal + self.rows.sum(axis=0)
         if not np.all(sums == sums[0]):

@@ -16,9 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-FOLDS = (0, 1, -1)
-"""A table is measured whole, or it is folded with this sign: even, odd."""
-
 
 def fold(table: NDArray[Any], axes: Sequence[int], sign: int) -> NDArray[Any]:
     """A table plus ``sign`` times its mirror image, at the first value of the first of ``axes``.

@@ -27,8 +27,6 @@ from lrm.queries.maps.products.batch import ProductBatch
 
 #: Most pairs of products that are added up in one term: 24 bytes each, a few times.
 MOST_PAIRS = 1 << 23
-#: for about this number of extra rows.
-BASIS_ROWS = 16
 #: Values of an attribute up to which its Gram is an array that is decomposed.
 DENSE_VALUES = 1024
 
@@ -251,7 +249,7 @@ class Quadratic:
                 return True
         return False
 
-    def affords_basis(self, attribute: int, rows: int = BASIS_ROWS) -> bool:
+    def affords_basis(self, attribute: int, rows: int = 16) -> bool:
         """Whether an image of some rows under each Gram of an attribute can be held."""
         entries = len(self.of_attribute(attribute)) * self.sizes[attribute] * rows
         return entries <= ARRAY * 2

@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
 from lrm.planning.design.products.basis import (
-    FEW_ROWS,
     LARGEST_ENTRY,
-    MOST_ROWS,
     Cost,
     Numbers,
     ProductBasis,
+    most_rows,
 )
 from lrm.planning.design.products.quadratic import PairGram
 from lrm.queries.maps.linear import TINY, Floats, Integers, LinearMap
@@ -66,7 +65,7 @@ class ResidualBasis(ProductBasis):
     def _check_whole(self, rows: Integers, null: Integers) -> None:
         if rows.ndim != 2 or rows.shape[1] != self.size or not len(rows):
             raise WorkloadError("the rows of a residual basis must cover its values")
-        if len(rows) < self.size - 1 or len(rows) > max(MOST_ROWS * self.size, FEW_ROWS):
+        if len(rows) < self.size - 1 or len(rows) > most_rows(self.size):
             raise WorkloadError("a residual basis has too few or too many rows for its values")
         if null.shape != (self.size,) or self.size > LARGEST_ENTRY >> 16:
             raise WorkloadError("the null vector of a residual basis must cover its values")

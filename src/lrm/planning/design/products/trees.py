@@ -28,15 +28,9 @@ import numpy as np
 from lrm.errors import WorkloadError
 from lrm.planning.design.products.basis import Cost, Numbers, ProductBasis
 from lrm.planning.design.products.quadratic import PairGram
-from lrm.planning.limits import MEMORY
+from lrm.planning.limits import ARRAY, BLOCK, MEMORY
 from lrm.queries.maps.levels import range_energy
 from lrm.queries.maps.linear import Floats, Integers, LinearMap, WeightedRanges
-
-MOST_RANGES = 1 << 23
-"""Ranges of a factor whose errors are added up, 16 bytes each."""
-
-BLOCK_RANGES = 1 << 18
-"""Ranges whose errors are computed at a time."""
 
 
 def tree_levels(size: int) -> int:
@@ -218,7 +212,7 @@ def is_tractable(gram: PairGram) -> bool:
     factor, entries = gram.left, math.prod(gram.left.shape)
     if factor is not gram.right or factor.kind == "all-ranges":
         return factor is gram.right or entries <= MEMORY // 2
-    are_few = len(factor) <= MOST_RANGES
+    are_few = 2 * len(factor) <= ARRAY
     return entries <= MEMORY // 2 or (are_few and factor.weighted_ranges() is not None)
 
 
@@ -248,8 +242,9 @@ def level_spreads(factor: LinearMap) -> Floats:
 
 
 def _blocks(count: int) -> Iterator[slice]:
-    for start in range(0, count, BLOCK_RANGES):
-        yield slice(start, start + BLOCK_RANGES)
+    height = BLOCK // 16  # of one number per level
+    for start in range(0, count, height):
+        yield slice(start, start + height)
 
 
 def _leaves_before(values: Integers, size: int) -> Integers:

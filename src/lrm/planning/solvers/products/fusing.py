@@ -27,19 +27,13 @@ from lrm.planning.limits import BLOCK
 from lrm.planning.solvers import settings
 from lrm.planning.solvers.products.joint import LONGEST, MixedGram, rows_of
 from lrm.planning.solvers.products.search import SetSearch
-from lrm.planning.solvers.settings import Effort
+from lrm.planning.solvers.settings import Budget, Effort
 from lrm.planning.solvers.sparse_rows import Stage, optimise_sparse_rows
 from lrm.queries.maps.linear import TINY, Floats, Integers
 from lrm.queries.maps.products.batch import ProductBatch
 
 #: Most queries of a term over a long one: each is answered through all rows of its basis.
 MOST_QUERIES = 20_000
-#: Descents of a long one, by effort.
-LONG_STAGES: dict[Effort, tuple[Stage, ...]] = {
-    "quick": (),
-    "normal": (Stage(1, 1e-4, 150, 2),),
-    "thorough": (Stage(1, 1e-5, 300, 6),),
-}
 
 
 def fuse_axes(
@@ -49,8 +43,9 @@ def fuse_axes(
     if any(axis.classes is not None for axis in group.axes):
         return group
     group_batch = batch.take(group.terms)
-    fusing = _Fusing(group_batch, effort, rng, clock)
-    differing, best, budget = group, group, settings.BUDGETS[effort]
+    budget = settings.budget_of(effort)
+    fusing = _Fusing(group_batch, budget, rng, clock)
+    differing = best = group
     with contextlib.suppress(StopSolver):
         first, last = _differing(group_batch, group.axes)
         if math.prod(axis.size for axis in group.axes[first:last]) <= budget.fused:
@@ -72,8 +67,8 @@ def fuse_long_axes(
         or any(_queries(group_batch, axis) > MOST_QUERIES for axis in group.axes)
     ):
         return group
-    budget = settings.BUDGETS[effort]
-    fusing = _Fusing(group_batch, effort, rng, clock.part(budget.long_fused_seconds))
+    budget = settings.budget_of(effort)
+    fusing = _Fusing(group_batch, budget, rng, clock.part(budget.long_fused_seconds))
     best = group
     with contextlib.suppress(StopSolver):
         for first, last in reversed(list(_needy_runs(group_batch, group.axes, budget.long_fused))):
@@ -138,9 +133,9 @@ class _Fusing:
     """Bases over fused axes for the terms of one group."""
 
     def __init__(
-        self, batch: ProductBatch, effort: Effort, rng: np.random.Generator, clock: Clock
+        self, batch: ProductBatch, budget: Budget, rng: np.random.Generator, clock: Clock
     ) -> None:
-        self.own, self.effort, self.rng, self.clock = batch, effort, rng, clock
+        self.own, self.budget, self.rng, self.clock = batch, budget, rng, clock
 
     def fused(self, group: Group, first: int, last: int) -> Group:
         """The group with the axes ``first:last`` as one, where that has less error."""
@@ -173,13 +168,13 @@ class _Fusing:
     def _bases(self, gram: MixedGram) -> Iterator[Floats]:
         """Yield the extra rows of some bases."""
         n = gram.cells
-        if n > settings.BUDGETS[self.effort].fused:
+        if n > self.budget.fused:
             rows = settings.LONG_ROWS * math.isqrt(n)
-            stages = LONG_STAGES[self.effort]
-            sparse_rows = optimise_sparse_rows(gram, rows, stages, rng=self.rng, clock=self.clock)
+            stage = Stage(1, *self.budget.long_fused_descent)
+            sparse_rows = optimise_sparse_rows(gram, rows, (stage,), rng=self.rng, clock=self.clock)
             yield sparse_rows.rows.toarray()
             return
-        counts = [max(2, n // share) for share in settings.BUDGETS[self.effort].fused_shares]
+        counts = [max(2, n // share) for share in self.budget.fused_shares]
         tried = rows_of(gram, counts, self.rng, self.clock, tolerance=1e-6, max_rounds=800)
         yield from (candidate.rows for candidate in tried)
 

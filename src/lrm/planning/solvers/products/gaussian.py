@@ -374,7 +374,8 @@ def _own_columns(quadratic: Quadratic, attribute: int) -> Floats:
 
 def whole_null(h: Floats) -> Integers | None:
     """Small whole numbers near to h, on which own rows will be 0 exactly; None if they cancel."""
-    integers = np.rint(h * (settings.OWN_NULL / np.abs(h).max())).astype(np.int64)
+    # Finer ones gain nothing, and leave fewer bits for the rows.
+    integers = np.rint(h * (64 / np.abs(h).max())).astype(np.int64)
     return integers if integers.sum() > 0 else None
 
 
@@ -393,7 +394,8 @@ def find_own_rows(
         if not 1 < n <= settings.OWN_CELLS or not parts.has_sums(subset):
             continue
         work += float(n) ** 3
-        if work > settings.OWN_WORK or clock.must_end():
+        # About 20 CPU s (`python -m benchmarks products affine`).
+        if work > 4e9 or clock.must_end():
             break
         rows = _optimum(parts.of(subset), tuple(parts.nulls[i] for i in subset), clock)
         if rows is not None and parts.error(subset, rows.estimator) < settings.OWN_GAIN * root**2:
@@ -414,7 +416,7 @@ def _optimum(gram: Floats, nulls: tuple[Floats, ...], clock: Clock) -> OwnRows |
     if not values[-1] > 0:
         return None
     part = np.sqrt(values[positive])[:, None] * vectors[:, positive].T
-    optimum = optimise_gaussian(part, tolerance=settings.OWN_TOLERANCE, clock=clock)
+    optimum = optimise_gaussian(part, tolerance=2e-3, clock=clock)
     # An orthonormal basis of the other rows that are 0 on u along each axis.
     space = kronecker(_orthogonal(u) for u in nulls)
     inside = np.linalg.qr(space @ optimum.L.T)[0]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,30 +21,7 @@ from lrm.planning.solvers import settings
 from lrm.planning.solvers.products.joint import descend_jointly, own_basis
 from lrm.planning.solvers.products.search import MOVE_GAIN, SetSearch
 from lrm.planning.solvers.products.weights import WeightedSets
-from lrm.planning.solvers.settings import Effort
-
-
-@dataclass(frozen=True, slots=True)
-class GroupEffort:
-    """How much is tried."""
-
-    starts: int  # random greedy covers in addition to the fixed starts
-    climbs: int  # starts that are climbed from
-    steps: int  # most moves of a climb
-    kicks: int  # kicks without a gain before the search ends
-    shares: tuple[int, ...]  # an attribute's own problem starts from n/share random rows
-    rows: tuple[int, ...]  # rows of random bases that are tried, for the whole product
-    exchanges: int  # exchanges of rows of a basis without a gain
-    rounds: int  # of a joint descent
-
-
-EFFORTS: dict[Effort, GroupEffort] = {
-    "quick": GroupEffort(6, 1, 12, 0, (8,), (3,), 0, 60),
-    "normal": GroupEffort(24, 5, 200, 60, (8, 16, 12, 24, 8, 16, 12, 6), (2, 4, 8, 4, 12), 16, 200),
-    "thorough": GroupEffort(
-        100, 20, 400, 400, (8, 16, 12, 24, 6) * 6, (2, 4, 8, 4, 12, 16, 6, 3), 80, 500
-    ),
-}
+from lrm.planning.solvers.settings import GroupEffort
 
 
 def marginals_of(
@@ -182,7 +158,7 @@ class GroupSearch:
                     if n > settings.FEW_VALUES
                     else (*self.effort.shares, 4, 2, 16)
                 )
-                rows = [max(1, min(n // share, settings.MOST_BASIS_ROWS)) for share in shares]
+                rows = [max(1, min(n // share, 16)) for share in shares]
                 shared[key] = own_basis(point, i, self.rng, rows, self.clock)
             bases[i] = shared[key]
         family = self._sets_at(bases, climbs=1, randoms=self.effort.starts // 3)
@@ -248,7 +224,9 @@ class GroupSearch:
                 middle = self.value
                 self._exchange()
                 exchanges = 0 if self.value < middle - MOVE_GAIN else exchanges + 1
-            missed = max(10, round(settings.MISSES_PER_SECOND * (self.clock.work - work)))
+            # Where kicks take long, a counted second of them stands for 20: all tables of up to two
+            # of 40 attributes of ten values took 20 s, 17 of them for nothing.
+            missed = max(10, round(20.0 * (self.clock.work - work)))
             misses = 0 if self.value < before - MOVE_GAIN else misses + missed
         with self._searching(self.bases) as search:
             search.descend(self.family.sets, self.family.weights, rough=False)

@@ -119,12 +119,13 @@ class Grouping:
 
     def _likely(self, item: frozenset[int]) -> list[int]:
         """The groups whose attributes are most those of the item."""
-        if len(self.groups) <= settings.LIKELY_GROUPS:
+        most = 8
+        if len(self.groups) <= most:
             return list(range(len(self.groups)))
         asked = self._attributes(item)
         uses = np.array([self._attributes(group) for group in self.groups])
         alike = (uses & asked).sum(axis=1) / np.maximum((uses | asked).sum(axis=1), 1)
-        order = np.argsort(-alike, kind="stable")[: settings.LIKELY_GROUPS]
+        order = np.argsort(-alike, kind="stable")[:most]
         return [int(place) for place in order]
 
     def _attributes(self, terms: frozenset[int]) -> NDArray[np.bool_]:

@@ -19,7 +19,7 @@ from lrm.planning.design.products.quadratic import Quadratic
 from lrm.planning.design.products.strategy import Group, ProductStrategy
 from lrm.planning.solvers import settings
 from lrm.planning.solvers.products.fusing import fuse_axes, fuse_long_axes
-from lrm.planning.solvers.products.group import EFFORTS, GroupEffort, GroupSearch
+from lrm.planning.solvers.products.group import GroupSearch
 from lrm.planning.solvers.products.grouping import (
     Grouping,
     best_axes,
@@ -27,12 +27,9 @@ from lrm.planning.solvers.products.grouping import (
     joint_terms,
     without_joint,
 )
-from lrm.planning.solvers.settings import Effort
+from lrm.planning.solvers.settings import Effort, GroupEffort
 from lrm.queries.maps.linear import Integers
 from lrm.queries.maps.products.batch import ProductBatch
-
-#: A quick look at a group, to compare splits.
-SCOUT = GroupEffort(0, 1, 6, 0, (10,), (3,), 0, 40)
 
 
 def optimise_products(  # noqa: PLR0913 - one family of arguments
@@ -60,9 +57,7 @@ def optimise_products(  # noqa: PLR0913 - one family of arguments
     >>> round(found.error, 6)
     120.0
     """
-    if effort not in EFFORTS:
-        raise ValueError(f"effort must be one of {', '.join(EFFORTS)}, not {effort!r}")
-    clock = clock.reporting(_Best())
+    budget, clock = settings.budget_of(effort), clock.reporting(_Best())
     searching = clock.share(0.95)  # the rest is for combining groups
     rng = np.random.default_rng(seed)
     if classical:
@@ -75,7 +70,7 @@ def optimise_products(  # noqa: PLR0913 - one family of arguments
     if effort == "quick" or many:
         return quick
     several = len(quick.groups) > 1
-    left = settings.BUDGETS[effort].grouped_seconds - settings.FIRST_SECONDS if several else np.inf
+    left = budget.grouped_seconds - settings.FIRST_SECONDS if several else np.inf
     search.further(effort, searching.part(left))
     # Rounding to integers may cost as much as a smaller gain, and more for the one than the other.
     return search.best if search.best.error <= 0.999 * quick.error else quick
@@ -133,7 +128,7 @@ class TermSearch:
         """Search with some effort, after a quick search."""
         if effort != "quick" and not self._searches:
             self.run("quick", clock)
-        return self.run_once(EFFORTS[effort], clock)
+        return self.run_once(settings.budget_of(effort).group, clock)
 
     def run_once(self, effort: GroupEffort, clock: Clock) -> Group:
         """Search with some effort alone."""
@@ -234,7 +229,8 @@ class ProductSearch:
             self._fuse(groups)
         if hopeless and not (joint and self._found):
             everything = TermSearch(self.batch, self._everything, self.rng)
-            self._add([everything.run_once(SCOUT, clock)])
+            brief = GroupEffort(0, 1, 6, 0, (10,), (3,), 0, 40)
+            self._add([everything.run_once(brief, clock)])
 
     def _at_least(self, seconds: float) -> Clock:
         """A clock with so much work left, that of the first search if it has as much."""
