@@ -10,9 +10,12 @@ from hypothesis.extra.numpy import arrays
 
 from lrm.planning.design.cells import CellMap, merge_cells, reduce_rows
 from lrm.planning.design.integers import CARRIER_BITS
-from lrm.planning.design.rounding import ANCHORS, anchored, integer_combination, quantise
+from lrm.planning.design.rounding import anchored, integer_combination, quantise
 from lrm.privacy.norms import L1, norm_of
 from lrm.queries.maps.matrices import DenseMap
+
+ANCHORS = (2.0**-14, 2.0**-12, 2.0**-10)
+"""Shares of the sensitivity that may measure cells."""
 
 whole = st.integers(-5, 5).map(float)
 sizes = st.tuples(st.integers(1, 6), st.integers(1, 6))

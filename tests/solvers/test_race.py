@@ -11,10 +11,13 @@ from lrm.clock import UNLIMITED, Clock
 from lrm.errors import StopSolver
 from lrm.planning.solvers.exact import factorise
 from lrm.planning.solvers.families import from_start, search
-from lrm.planning.solvers.race import ROUNDING, DescentKind, Race, Stage
+from lrm.planning.solvers.race import DescentKind, Race, Stage
 from lrm.planning.strategies.baselines import haar_tree, total_tree
 
 INTRO = np.array([[0.0, 2, 1, 1], [0, 1, 0, 2], [1, 0, 2, 2]])
+
+ROUNDING = 1e-8
+"""A smaller relative gain does not count."""
 
 
 QUICK, NORMAL = 0.05, 1e-4
