@@ -91,7 +91,7 @@ class WorkloadError(UsageError):
 
 
 class UnknownName(WorkloadError, KeyError):  # noqa: N818 - says what the name is
-    """No statement, answer or attribute has this name."""
+    """No statement or answer has this name."""
 
     def __str__(self) -> str:  # that of a KeyError is a repr
         return str(self.args[0])
@@ -129,6 +129,13 @@ class DomainError(UsageError):
     def sentences(self) -> list[str]:
         """The message of each error of a file."""
         return self._sentences
+
+
+class UnknownAttribute(DomainError, KeyError):  # noqa: N818 - says what the name is
+    """A domain has no attribute of this name."""
+
+    def __str__(self) -> str:  # that of a KeyError is a repr
+        return str(self.args[0])
 
 
 class SqlError(UsageError):

@@ -68,6 +68,25 @@ def test_a_name_that_does_not_exist_is_a_key_error_too(release):
         release["nothing"]
     assert isinstance(raised.value, UnknownName)
     assert str(raised.value).startswith("no query is called 'nothing'; there are")
+    with pytest.raises(KeyError, match="no statement is called 'hour'; near it are 'hours'"):
+        release.frame("hour")
+
+
+def test_plans_and_batches_are_collections_of_the_names_of_their_statements(release):
+    for record in (release, release.plan, release.plan.workload):
+        assert [*record] == [*release]
+        assert len(record) == len(list(record)) == 3
+        assert all(name in record for name in record)
+        assert "mean" in record
+        assert "nothing" not in record
+        assert record
+
+
+def test_an_attribute_that_does_not_exist_is_a_key_error_too(domain):
+    with pytest.raises(KeyError) as raised:
+        domain.attribute("day")
+    assert isinstance(raised.value, lrm.errors.DomainError)
+    assert str(raised.value) == "no attribute is called 'day'; the attributes are zone, hour"
 
 
 def test_an_ambiguous_list_of_attributes_is_refused_with_both_ways_to_write_it(domain):

@@ -87,7 +87,7 @@ def many_statements(folder, count=25):
 
 
 def test_the_dry_run_is_near_by_keyboard(page, small):
-    """Twenty-five statements are one tab stop, and the tabs are before the editor."""
+    """Tab reaches every field of the errors, a link skips them, and tabs are before the editor."""
     many_statements(small)
     with serving(small) as server:
         page.go(server.address)
@@ -106,15 +106,24 @@ def test_the_dry_run_is_near_by_keyboard(page, small):
             page.press("Tab")
             presses += 1
             assert presses < 13
-        # forwards, from the editor through the table and out of it
+        # forwards, from the editor to the table
         page.click("#plan-tab")
         page.evaluate("document.getElementById('batch-editor-text').focus()")
-        seen = []
-        while page.evaluate("document.activeElement.closest('#more') === null"):
+        presses = 0
+        while page.evaluate("document.activeElement.id") != "past-statements":
             page.press("Tab")
-            seen.append(page.evaluate("!!document.activeElement.closest('#statements')"))
-            assert len(seen) < 13
-        assert sum(seen) == 1
+            presses += 1
+            assert presses < 13
+        seen = []
+        while page.evaluate("document.activeElement.id") != "beside":
+            page.press("Tab")
+            seen.append(page.evaluate("document.activeElement.ariaLabel || ''"))
+        assert sum(name.startswith("Expected size of") for name in seen) == 25
+        assert sum(name.startswith("Importance of") for name in seen) == 25
+        assert len(seen) == 52  # the headings are one stop
+        page.evaluate("document.getElementById('past-statements').focus()")
+        page.press("Enter")
+        page.wait("document.activeElement.id === 'beside'")
 
 
 PLACES = """

@@ -165,7 +165,7 @@ def _write_series(files: tuple[str, ...], place: str | None, choices: dict[str, 
     if left:
         echo(f"left out, since a series has single editions: {', '.join(left)}")
     span = f"{series.names[0]} to {series.names[-1]}"
-    echo(f"the series of {len(series)} editions, {span}, is in {place}")
+    echo(f"the series of {len(series.names)} editions, {span}, is in {place}")
 
 
 def _write(file: str, place: str, choices: dict[str, Any]) -> tuple[str, str | None]:

@@ -27,7 +27,7 @@ from lrm.domain.editions import Editions
 from lrm.domain.lookups import Lookup
 from lrm.domain.numbers import RECORD_BITS, Numbers, pieces_of
 from lrm.domain.ordered import Dates
-from lrm.errors import DomainError
+from lrm.errors import DomainError, UnknownAttribute
 from lrm.files.spelling import how_many
 from lrm.privacy.periods import example_of
 from lrm.privacy.unit import GroupLimit, PrivacyUnit
@@ -392,7 +392,7 @@ class Domain:
         try:
             return self.names.index(name)
         except ValueError:
-            raise DomainError(
+            raise UnknownAttribute(
                 f"no attribute is called {name!r}; the attributes are {', '.join(self.names)}"
             ) from None
 

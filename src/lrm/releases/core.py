@@ -360,20 +360,15 @@ class Release:
 
     def __len__(self) -> int:
         """Number of statements."""
-        return len(self.plan.workload.tables)
+        return len(self.plan.workload)
 
     def __iter__(self) -> Iterator[str]:
         """The names of the statements."""
-        return (statement.name for statement in self.plan.workload.tables)
+        return iter(self.plan.workload)
 
     def __contains__(self, name: object) -> bool:
         """Whether a statement or an answer has this name."""
-        if not isinstance(name, str):
-            return False
-        tables = self.plan.workload.tables
-        return any(name == table.name or name in table.answers for table in tables) or (
-            name in self.plan.workload.shown.query_names()
-        )
+        return name in self.plan.workload
 
     def __bool__(self) -> bool:
         """A release is true, whatever its number of statements."""

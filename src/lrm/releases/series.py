@@ -109,16 +109,24 @@ class Series:
         return self.each[-1].plan.workload.tables
 
     def __len__(self) -> int:
-        """Number of editions."""
-        return len(self.releases)
+        """Number of statements."""
+        return len(self.statements)
 
     def __iter__(self) -> Iterator[str]:
         """The names of the statements."""
-        return (statement.name for statement in self.statements)
+        return iter(self.each[-1].plan.workload)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a statement or an answer has this name."""
+        return name in self.each[-1].plan.workload
+
+    def __bool__(self) -> bool:
+        """A series is true, whatever its number of statements."""
+        return True
 
     def __repr__(self) -> str:
-        editions = many(len(self), "edition", "editions")
-        span = self.names[0] if len(self) == 1 else f"{self.names[0]} to {self.names[-1]}"
+        editions = many(len(self.names), "edition", "editions")
+        span = self.names[0] if len(self.names) == 1 else f"{self.names[0]} to {self.names[-1]}"
         tables = many(len(self.statements), "statement", "statements")
         return f"<Series: {tables}, {editions}, {span}>"
 

@@ -103,7 +103,7 @@ def _key(series: Series) -> Numbers:
     costs = ", ".join(dict.fromkeys(entry.privacy.symbols for entry in series.each))
     return Numbers(
         (
-            ("editions", f"{len(series):,}", f"{_span(series)}, one per {period}"),
+            ("editions", f"{len(series.names):,}", f"{_span(series)}, one per {period}"),
             ("cost of each", costs, latest.privacy.variant),
             ("protects", latest.unit.protected, latest.unit.change),
         )
@@ -145,7 +145,7 @@ def _over_editions(series: Series) -> tuple[str, ...]:
     unit, period = series.each[-1].unit, series.editions[0].period
     if unit.column is None and unit.max_rows == 1:
         return ()
-    editions = many(len(series), "edition", "editions")
+    editions = many(len(series.names), "edition", "editions")
     uses = any(release.whole.discoveries or release.whole.others for release in series.each)
     discovered = ", the discovery of values included" if uses else ""
     words = (
@@ -176,7 +176,7 @@ def _statement(series: Series, statement: Statement, confidence: float) -> Docum
         blocks.append(Fold(f"{series.names[-1]} and its changes", (table,)))
     else:
         blocks.append(table)
-    listed = len(frame) <= MOST_ROWS and len(series) > 1
+    listed = len(frame) <= MOST_ROWS and len(series.names) > 1
     if listed:
         whole = frame_table(frame).table(heat=True)
         blocks.append(Fold("All editions", (whole,)))
@@ -196,8 +196,8 @@ def _without_edition(frame: AnswerFrame) -> AnswerFrame:
 def _latest(series: Series, frame: AnswerFrame) -> Table:
     """The answers of the latest edition, and their changes."""
     edition = series.editions[-1]
-    rows = np.flatnonzero(frame.codes[:, 0] == len(series) - 1).tolist()
-    since = {"change": series.names[max(len(series) - 2, 0)]}
+    rows = np.flatnonzero(frame.codes[:, 0] == len(series.names) - 1).tolist()
+    since = {"change": series.names[max(len(series.names) - 2, 0)]}
     if edition.year_before is not None:
         since["year_change"] = edition.year_before.name
     kinds = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -272,6 +272,22 @@ class Plan:
         if not same or shapes[0] != shapes[1]:
             return None
         return replace(self, workload=replace(batch, importance=self.workload.importance))
+
+    def __len__(self) -> int:
+        """Number of statements."""
+        return len(self.workload)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the statements."""
+        return iter(self.workload)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a statement or an answer has this name."""
+        return name in self.workload
+
+    def __bool__(self) -> bool:
+        """A plan is true, whatever its number of statements."""
+        return True
 
     @property
     def workload_rank(self) -> int | None:

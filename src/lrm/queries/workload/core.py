@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -160,6 +160,27 @@ class Workload:
         if self.statements:
             return self.statements
         return statements_of(self.labels, self.derived, self.display, self.domain)
+
+    def __len__(self) -> int:
+        """Number of statements."""
+        return len(self.tables)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the statements."""
+        return (statement.name for statement in self.tables)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a statement or an answer has this name."""
+        if not isinstance(name, str):
+            return False
+        tables = self.tables
+        return any(name == table.name or name in table.answers for table in tables) or (
+            name in self.shown.query_names()
+        )
+
+    def __bool__(self) -> bool:
+        """A batch is true, whatever its number of statements."""
+        return True
 
     @property
     def expected_rows(self) -> list[float | None]:

@@ -144,8 +144,9 @@ def find_statement(batch: Workload, name: str | Statement | None) -> Statement:
     titled = [table for table in tables if _folded(table.title) == _folded(name)]
     if len(titled) == 1:
         return titled[0]
-    listed = listed_names([table.name for table in tables])
-    raise WorkloadError(f"no statement is called {name!r}; there are {listed}")
+    raise UnknownName(
+        f"no statement is called {name!r}; {_near(name, [table.name for table in tables])}"
+    )
 
 
 def _folded(title: str) -> str:
@@ -266,9 +267,13 @@ def _unknown(query: str, labels: Labels) -> WorkloadError:
     if query and len(several) > 1:
         listed = listed_names(several)
         return WorkloadError(f"several statements have an answer {query!r}; write one of {listed}")
-    near = difflib.get_close_matches(query, names, _LISTED)
-    some = f"near it are {listed_names(near)}" if near else f"there are {listed_names(names)}"
-    return UnknownName(f"no query is called {query!r}; {some}")
+    return UnknownName(f"no query is called {query!r}; {_near(query, names)}")
+
+
+def _near(name: str, names: list[str]) -> str:
+    """The names that are near one that does not exist, or the first ones."""
+    near = difflib.get_close_matches(name, names, _LISTED)
+    return f"near it are {listed_names(near)}" if near else f"there are {listed_names(names)}"
 
 
 def listed_names(names: Sequence[str]) -> str:

@@ -146,7 +146,7 @@ export class Errors {
       heads.forEach(({ dataset: { field } }, i) => {
         const cell = row.cells[i];
         if (!FIELDS[field] || !this.place(row).first) return; // once for each statement
-        const input = h("input", { type: "text", inputmode: "decimal", size: "6", tabindex: "-1",
+        const input = h("input", { type: "text", inputmode: "decimal", size: "6",
           value: cell.textContent, "aria-label": `${FIELDS[field]} of ${title}`, "data-field": field });
         input.addEventListener("change", () => this.bench.remark(this.place(row).line, field, input.value.trim()));
         cell.replaceChildren(input);
@@ -171,15 +171,15 @@ export class Errors {
     if (row && event.target.tagName !== "INPUT") this.bench.editors.batch.go(this.place(row).line);
   }
 
-  // The table is one tab stop: arrow keys move between its headings, titles and fields.
+  // Tab reaches every field. Headings and titles are one tab stop together; arrow keys reach all.
   stops() {
     return [...$("statements").querySelectorAll("tr")].map((row) => [...row.querySelectorAll("button, input:enabled")])
       .filter((row) => row.length);
   }
 
   rove(element) {
-    if (!element?.matches("button, input")) return;
-    for (const one of $("statements").querySelectorAll("button, input")) one.tabIndex = one === element ? 0 : -1;
+    if (!element?.matches("button")) return;
+    for (const one of $("statements").querySelectorAll("button")) one.tabIndex = one === element ? 0 : -1;
   }
 
   pressed(event) {
