@@ -306,7 +306,7 @@ def _render(name, place):
             if target.endswith((".txt", ".json")) or result.exit_code:
                 (place / (target or "tables.txt")).write_text(text)
         _write_frames(release, parquet, place)
-        (place / "sheets.txt").write_text(_sheets(book))
+        (place / "sheets.txt").write_text(sheet_text(book))
 
 
 def _write_frames(release, parquet, place):
@@ -324,7 +324,7 @@ def _types(table):
     return "\n".join(f"{entry.name}: {entry.type}" for entry in table.schema)
 
 
-def _sheets(path):
+def sheet_text(path):
     """Every cell of a workbook, as its files have it."""
     space = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
     lines = []

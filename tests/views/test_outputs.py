@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from lrm.cli import main
 from lrm.errors import UsageError
 from lrm.views.outputs import OUTPUTS
-from stored_releases import CASES, FOLDER, stored
+from stored_releases import CASES, FOLDER, sheet_text, stored
 
 
 def show(*arguments):
@@ -123,3 +123,32 @@ def test_markdown_has_the_words_of_labels_and_no_marks_of_their_own(tmp_path):
     text = (tmp_path / "answers.md").read_text(encoding="utf-8")
     assert "| =north" in text
     assert text.startswith("# ")
+
+
+def test_a_workbook_says_what_is_guaranteed_and_what_its_tables_leave_out(tmp_path):
+    stored("average-of-bins").write(tmp_path / "answers.xlsx")
+    (frame,) = stored("average-of-bins").frames()
+    lines = sheet_text(tmp_path / "answers.xlsx")
+    about = lines.splitlines()
+    for text in (frame.stated["guarantee"], "95 %", frame.title):
+        assert any(line.endswith(f" {text}") for line in about), text
+    for caveat in frame.caveats:
+        assert f" {caveat.sentence}\n" in lines
+
+
+def test_json_names_the_statement_of_each_answer_and_the_caveats_of_each_statement(tmp_path):
+    for name in ("average-of-bins", "equal-names", "matrix", "rates"):
+        release = stored(name)
+        release.write(tmp_path / f"{name}.json")
+        facts = json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))
+        assert [entry["statement"] for entry in facts["statements"]] == list(release)
+        assert [entry["title"] for entry in facts["statements"]] == [
+            frame.title for frame in release.frames()
+        ]
+        kept = [
+            [caveat.facts for caveat in frame.caveats if caveat.kind != "display"]
+            for frame in release.frames()
+        ]
+        assert [entry["caveats"] for entry in facts["statements"]] == kept
+        owners = [answer["statement"] for answer in facts["answers"]]
+        assert owners == release.to_pandas()["statement"].tolist()

@@ -17,6 +17,7 @@ from lrm.queries.maps.linear import LinearMap
 from lrm.queries.workload import EXPLICIT_QUERIES
 from lrm.releases.core import VERSION as FILE_VERSION
 from lrm.releases.core import Release
+from lrm.releases.frames import frame_caveats
 from lrm.releases.postprocess import INTERVALS, Processed
 from lrm.views.answers import display_facts
 from lrm.views.derived import derived_facts
@@ -63,11 +64,24 @@ def summary_facts(
         "registry": registry_facts(release, processed),
         "domain": None if domain is None else domain_text(domain),
         "confidence": confidence,
+        "statements": _statements(release),
         "answers": _answers(release, confidence, processed),
         "derived": derived_facts(release.plan.workload),
         "display": display_facts(release),
         "warnings": list(release.warnings),
     }
+
+
+def _statements(release: Release) -> list[dict[str, Any]]:
+    """The tables: their names, titles, and what their intervals do not cover."""
+    return [
+        {
+            "statement": statement.name,
+            "title": statement.title,
+            "caveats": [entry.facts for entry in frame_caveats(release, statement)],
+        }
+        for statement in release.plan.workload.tables
+    ]
 
 
 def _answers(
@@ -78,9 +92,16 @@ def _answers(
         return None
     table = release.table(confidence, processed=processed)
     columns = {name: column.tolist() for name, column in table.number_columns().items()}
+    statements = table.columns[0].labels
     return [
-        {**label.facts, **dict(zip(columns, map(_finite, row), strict=True))}
-        for label, *row in zip(table.labels(), *columns.values(), strict=True)
+        {
+            "statement": statements[code],
+            **label.facts,
+            **dict(zip(columns, map(_finite, row), strict=True)),
+        }
+        for code, label, *row in zip(
+            table.codes[:, 0].tolist(), table.labels(), *columns.values(), strict=True
+        )
     ]
 
 

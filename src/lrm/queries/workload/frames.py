@@ -68,6 +68,11 @@ class Caveat:
     sentence: str
     answer: str = ""  # the answer that it is about; empty where it is about all of them
 
+    @property
+    def facts(self) -> dict[str, str | None]:
+        """The caveat as an object of JSON."""
+        return {"kind": self.kind, "answer": self.answer or None, "sentence": self.sentence}
+
 
 class Picture(Protocol):
     """A drawing that a notebook shows."""

@@ -38,10 +38,7 @@ def frame_facts(frame: AnswerFrame) -> dict[str, Any]:
             for row in frame.plain_rows()
         ],
         "note": frame.note,
-        "caveats": [
-            {"kind": entry.kind, "answer": entry.answer or None, "sentence": entry.sentence}
-            for entry in frame.caveats
-        ],
+        "caveats": [entry.facts for entry in frame.caveats],
     }
 
 

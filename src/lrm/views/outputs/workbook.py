@@ -1,4 +1,4 @@
-"""Answers as an Excel workbook: one sheet per statement."""
+"""Answers as an Excel workbook: one sheet per statement, and one about all of them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lrm.errors import MissingExtra, UsageError
+from lrm.files.spelling import in_percent
 from lrm.files.writing import write_bytes
 from lrm.queries.workload.frames import AnswerFrame
 from lrm.queries.workload.label_columns import date_pattern
@@ -22,6 +23,9 @@ MOST_SHEET_ROWS = 1_048_576
 
 MOST_NAME = 31
 """Characters of the name of a sheet."""
+
+ABOUT = "about"
+"""The sheet with the guarantee, and the title and caveats of each table."""
 
 FORMATS = {"month": "yyyy-mm", "day": "yyyy-mm-dd", "second": "yyyy-mm-dd hh:mm:ss"}
 """How a sheet shows dates, by their precision."""
@@ -35,7 +39,7 @@ def write(export: Export, path: Path) -> None:
 def write_sheets(
     frames: Iterable[tuple[str, AnswerFrame]], path: Path, *, simulated: bool = False
 ) -> None:
-    """Write a workbook with one sheet per table."""
+    """Write a workbook with one sheet per table, and one of what they state."""
     try:
         import xlsxwriter  # noqa: PLC0415 - for those who ask
     except ImportError:
@@ -52,11 +56,15 @@ def write_sheets(
         if simulated:
             book.set_properties({"title": "SIMULATED", "comments": "The noise was simulated."})
         stated: dict[str, str] = {}
+        notes: list[tuple[str, str]] = []
         for name, frame in frames:
             _write_sheet(book.add_worksheet(name), frame, bold, dates)
-            stated = {**frame.stated}
-        if "processed" in stated:
-            _write_facts(book.add_worksheet(_unused(book, "processing")), stated)
+            stated = {**frame.stated, "intervals": in_percent(frame.confidence)}
+            notes.append((name, frame.title))
+            notes += [(name, entry.sentence) for entry in frame.caveats]
+        about = book.add_worksheet(_unused(book, ABOUT))
+        for number, line in enumerate((*stated.items(), *notes)):
+            about.write_row(number, 0, line)
     write_bytes(path, made.getvalue())
 
 
@@ -65,13 +73,6 @@ def _unused(book: Any, name: str) -> str:
     used = {sheet.get_name().lower() for sheet in book.worksheets()}
     names = chain([name], (f"{name} {number}" for number in count(2)))
     return next(each for each in names if each not in used)
-
-
-def _write_facts(sheet: Any, stated: dict[str, str]) -> None:
-    """What the tables state: a line each."""
-    for number, (name, text) in enumerate(stated.items()):
-        sheet.write_string(number, 0, name)
-        sheet.write_string(number, 1, text)
 
 
 def _write_sheet(sheet: Any, frame: AnswerFrame, bold: Any, dates: dict[str, Any]) -> None:
