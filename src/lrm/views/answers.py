@@ -289,7 +289,9 @@ class StatementTable:
         if not self._is_centred(bounded, place).all():
             return ""
         same = float(known.max()) <= ALIKE * float(known.min())
-        return f"± {self.setting.error(float(known.max()), self._error(place))}" if same else ""
+        return (
+            f"± {self.setting.error(float(known.max()), self._usual_errors[place])}" if same else ""
+        )
 
     @property
     def relative(self) -> float:
@@ -376,19 +378,18 @@ class StatementTable:
             return f" {spelt(low, half)} … {spelt(high, half)}"
         return f" ± {spelt(half, self._own_error(row, place))}"
 
-    def _error(self, place: int) -> float:
-        """The usual standard error of an answer, by which its digits are chosen."""
-        errors = self.numbers["standard_error"][:, place]
-        known = errors[np.isfinite(errors) & (errors > 0)]
-        if len(known):
-            return float(np.median(known))
-        halves = self.half_widths[:, place]
-        known = halves[np.isfinite(halves) & (halves > 0)]
-        return float(np.median(known)) / 2 if len(known) else 0.0
+    @cached_property
+    def _usual_errors(self) -> list[float]:
+        """The usual standard error of each answer, by which its digits are chosen."""
+        usual = []
+        for place in range(len(self.frame.answers)):
+            errors = _median(self.numbers["standard_error"][:, place])
+            usual.append(errors or _median(self.half_widths[:, place]) / 2)
+        return usual
 
     def _own_error(self, row: int, place: int) -> float:
         """By which the digits of one answer are chosen: its own error where that is far larger."""
-        usual, half = self._error(place), float(self.half_widths[row, place])
+        usual, half = self._usual_errors[place], float(self.half_widths[row, place])
         if math.isinf(half):  # nothing is known but the answer itself
             return max(usual, 0.1 * abs(float(self.numbers["answer"][row, place])))
         return half / 2 if half > FAR_LARGER * 2 * usual else usual
@@ -495,6 +496,12 @@ class StatementTable:
             0.0 if math.isnan(x) else (min(max(x, low), high) - low) / (high - low) for x in ends
         )
         return zero, answer, left, right
+
+
+def _median(values: Floats) -> float:
+    """The median of positive numbers; 0 where there is none."""
+    known = values[np.isfinite(values) & (values > 0)]
+    return float(np.median(known)) if len(known) else 0.0
 
 
 def single_title(tables: Sequence[StatementTable]) -> str:

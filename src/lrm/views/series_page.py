@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -30,8 +30,8 @@ from lrm.views.blocks import (
     Table,
 )
 from lrm.views.html import page
-from lrm.views.labels import label_texts
 from lrm.views.shapes import lines
+from lrm.views.words import WORDS
 
 LONG = 20
 """Rows of a table that a page folds."""
@@ -205,12 +205,16 @@ def _latest(series: Series, frame: AnswerFrame) -> Table:
         for kind in since
         if kind in frame.numbers and np.isfinite(frame.numbers[kind][rows]).any()
     ]
-    columns, texts = frame.columns[1:], [label_texts(column) for column in frame.columns[1:]]
+    shown = StatementTable(frame, frame.count, None)
+    columns, texts = frame.columns[1:], [shown.texts(column) for column in frame.columns[1:]]
     answers = [spoken_name(name) for name in frame.answers]
     if columns:
         headings = [Heading(column.name, words=True, label=True) for column in columns]
-        lines = [(_labels(texts, frame.codes[row, 1:].tolist()), row) for row in rows]
-        cells = [(labels, row, range(len(answers))) for labels, row in lines]
+        cells = []
+        for row in rows:
+            codes = frame.codes[row, 1:].tolist()
+            labels = [text[code] for text, code in zip(texts, codes, strict=True)]
+            cells.append((labels, row, range(len(answers))))
     else:  # a line per answer
         headings = [Heading("answer", words=True, label=True)]
         cells = [([name], rows[0], range(k, k + 1)) for k, name in enumerate(answers)]
@@ -222,48 +226,29 @@ def _latest(series: Series, frame: AnswerFrame) -> Table:
     for labels, row, places in cells:
         line = [Cell(label) for label in labels]
         for place in places:
-            line.append(_answer(frame, row, place))
+            line.append(shown.cell(row, place, note=True))
             line += [_change(frame, row, place, kind) for kind in kinds]
         table.append(tuple(line))
     title = f"{edition.name} and its changes" if kinds else edition.name
     return Table(title, tuple(headings), tuple(table))
 
 
-def _labels(texts: Sequence[Sequence[str]], codes: Sequence[int]) -> list[str]:
-    return ["total" if code < 0 else text[code] for text, code in zip(texts, codes, strict=True)]
-
-
-def _number(frame: AnswerFrame, name: str, row: int, place: int) -> float:
-    return float(frame.numbers[name][row, place])
-
-
-def _answer(frame: AnswerFrame, row: int, place: int) -> Cell:
-    """An answer with half of its interval, or with its ends."""
-    half = _number(frame, "half_width", row, place)
-    ends = _number(frame, "low", row, place), _number(frame, "high", row, place)
-    return _with_interval(_number(frame, "answer", row, place), half, ends)
-
-
 def _change(frame: AnswerFrame, row: int, place: int, kind: str) -> Cell:
     """A change with its interval, marked where this does not contain 0."""
-    value = _number(frame, kind, row, place)
-    low, high = (_number(frame, f"{kind}_{end}", row, place) for end in ("low", "high"))
-    cell = _with_interval(value, (high - low) / 2, (low, high))
-    sign = "+" if value > 0 and cell.text.strip("0.,") else ""
-    mark = "▲ " if low > 0 else "▼ " if high < 0 else ""
-    return Cell(f"{mark}{sign}{cell.text}", cell.note)
-
-
-def _with_interval(value: float, half: float, ends: tuple[float, float]) -> Cell:
-    """A number to the digits that its interval leaves."""
+    value, low, high = (
+        float(frame.numbers[name][row, place]) for name in (kind, f"{kind}_low", f"{kind}_high")
+    )
     if math.isnan(value):
         return Cell("")
+    half = (high - low) / 2
     if math.isnan(half):  # computed from the noisy answers
         return Cell(number(value))
-    if not math.isfinite(half):
-        return Cell(beside(value, 0.1 * abs(value)), "unbounded")
-    text, (low, high) = beside(value, half / 2), ends
-    centred = min(abs(value - low - half), abs(high - value - half)) <= 0.02 * half
-    if centred:
-        return Cell(text, f"± {beside(half, half / 2)}")
-    return Cell(text, f"{beside(low, half / 2)} … {beside(high, half / 2)}")
+    if math.isinf(half):
+        text, note = beside(value, 0.1 * abs(value)), WORDS["unbounded"]
+    else:
+        text, note = beside(value, half / 2), f"± {beside(half, half / 2)}"
+        if abs(value - low - half) > 0.02 * half:
+            note = f"{beside(low, half / 2)} … {beside(high, half / 2)}"
+    sign = "+" if value > 0 and text.strip("0.,") else ""
+    mark = "▲ " if low > 0 else "▼ " if high < 0 else ""
+    return Cell(f"{mark}{sign}{text}", note)
