@@ -274,6 +274,9 @@ def warned(expression, form="SELECT {} AS g, COUNT(*) AS n FROM visits GROUP BY 
         ("WEEKDAY(day)", ["mysql", "spark"]),
         ("MONTHNAME(day)", ["snowflake"]),
         ("DAYNAME(day)", ["snowflake"]),
+        ("LOG(age + 1)", ["bigquery", "mysql", "spark", "tsql"]),
+        ("GREATEST(age, NULL)", ["bigquery", "mysql", "snowflake"]),
+        ("CONCAT(CAST(age AS TEXT), NULL)", ["bigquery", "mysql", "snowflake", "spark"]),
     ],
 )
 def test_what_other_dialects_read_differently_is_noticed_without_a_declaration(
@@ -292,6 +295,8 @@ def test_what_other_dialects_read_differently_is_noticed_without_a_declaration(
     "expression",
     [
         "age // 10",
+        "LN(age + 1)",
+        "GREATEST(age, 3)",
         "age / 10.0",
         "FLOOR(age / 10)",
         "(age - age % 10) / 10",

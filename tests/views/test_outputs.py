@@ -1,6 +1,7 @@
 """Every format of `OUTPUTS` writes all releases; nothing is replaced unless that is asked for."""
 
 import csv
+import datetime as dt
 import io
 import json
 import math
@@ -13,10 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+import lrm
 from lrm.cli import main
 from lrm.errors import UsageError
 from lrm.views.outputs import OUTPUTS
 from stored_releases import CASES, FOLDER, sheet_text, stored
+
+
+TEN = dt.datetime.fromisoformat("2023-05-01 10:00")
 
 
 def show(*arguments):
@@ -71,6 +76,36 @@ def test_months_and_days_are_written_without_a_time(tmp_path):
                 assert "00:00:00" not in " ".join(row.values())
     months = (tmp_path / "truncated-months" / "n.csv").read_text(encoding="utf-8")
     assert re.findall(r"^\d{4}-\d\d,", months, re.MULTILINE)[0] == "1997-01,"
+
+
+@pytest.mark.parametrize(
+    ("value", "in_csv", "in_arrow"),
+    [
+        ("TIMESTAMP '2023-05-01 10:00:00'", "2023-05-01 10:00:00", TEN),
+        ("DATE '1850-05-01'", "1850-05-01", dt.date(1850, 5, 1)),  # a sheet begins in 1900
+        ("DATE '0044-03-15 (BC)'", "0044-03-15 (BC)", "0044-03-15 (BC)"),
+        ("9223372036854775808", "9223372036854775808", "9223372036854775808"),
+        ("'Infinity'::DOUBLE", "inf", math.inf),
+        ("'NaN'::DOUBLE", "nan", "nan"),
+    ],
+)
+def test_groups_of_any_value_are_written_in_every_format(tmp_path, value, in_csv, in_arrow):
+    """NaN ended the workbook, whole numbers beyond 64 bits data frames, after the charge."""
+    text = f"SELECT CASE WHEN a > 1 THEN {value} END AS g, COUNT(*) AS n FROM t GROUP BY g"
+    batch = lrm.sql(text, lrm.Domain([lrm.Integers("a", 0, 3)], "t"))
+    release = lrm.release(lrm.plan(batch, effort="quick"), [4, 0, 5, 1], epsilon=1)
+    release.save(tmp_path / "release.lrm")
+    release = lrm.load_release(tmp_path / "release.lrm")
+    for ending in OUTPUTS:
+        release.write(tmp_path / f"answers{ending}")
+    rows = csv.DictReader(io.StringIO((tmp_path / "answers.csv").read_text(encoding="utf-8")))
+    assert in_csv in {row["g"] for row in rows}
+    release.to_pandas()
+    release.to_polars()
+    (frame,) = release.frames()
+    found = frame.to_arrow()["g"].to_pylist()
+    assert in_arrow in found or any(map(math.isnan, filter(None, found)))
+    assert show(tmp_path / "release.lrm").exit_code == 0
 
 
 def test_an_unknown_ending_lists_those_that_are_known(tmp_path):

@@ -74,8 +74,12 @@ SIMULATED_SCALE = 1e-6
 """How far the scale of simulated noise may lie from what is stated."""
 
 
-ROUNDING = 2e-6
-"""How far ends of intervals on lattices may be from the whole numbers that they stand for."""
+ROUNDING = 0.1
+"""How far ends of intervals on lattices may be from the whole numbers that they stand for: a
+millionth of the step of a lattice."""
+
+LAST_DIGITS = 1e-13
+"""How far answers of noise on lattices may be from the whole numbers that they are, relative."""
 
 
 IN_PARTS = "write them to a file with release.write, or ask for one query: release['name']"
@@ -234,7 +238,7 @@ class Release:
         low, high = answers - half, answers + half
         if self.clips:
             whole, nonnegative = self._signs.of(start, stop)
-            low, high = (_without_rounding(end, whole) for end in (low, high))
+            answers, low, high = _without_rounding(answers, low, high, whole)
             low, high = (np.where(nonnegative, np.maximum(end, 0.0), end) for end in (low, high))
         errors = self.accuracy.errors_of(start, stop)
         return {"answer": answers, "standard_error": errors, "low": low, "high": high}
@@ -674,13 +678,21 @@ def from_measurements(
     )
 
 
-def _without_rounding(ends: Floats, whole: NDArray[np.bool_]) -> Floats:
-    """Ends of intervals of whole answers without their rounding errors: 12,549, not 12,548.999999.
+def _without_rounding(
+    answers: Floats, low: Floats, high: Floats, whole: NDArray[np.bool_]
+) -> tuple[Floats, Floats, Floats]:
+    """Whole answers of coarse noise without rounding errors: 12,549, not 12,548.999999.
 
-    What such an answer is true for is a whole number: none lies between both.
+    What such an answer is true for is a whole number, so that other ends hold it as well. Finer
+    noise leaves no answer at a whole number.
     """
-    nearest = np.rint(ends)
-    return np.where(whole & (np.abs(ends - nearest) <= ROUNDING), nearest, ends)
+    nearest = np.rint(answers)
+    coarse = whole & (np.abs(answers - nearest) <= LAST_DIGITS * (1 + np.abs(answers)))
+    ends = (
+        np.where(coarse & (np.abs(end - np.rint(end)) <= ROUNDING), np.rint(end), end)
+        for end in (low, high)
+    )
+    return np.where(coarse, nearest, answers), *ends
 
 
 def _pieces(workload: Workload) -> Iterator[Piece]:

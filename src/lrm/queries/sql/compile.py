@@ -31,7 +31,7 @@ from lrm.queries.sql.formulas import is_linear
 from lrm.queries.sql.groups import own_name
 from lrm.queries.sql.inputs import DerivedAnswer, Inputs, QuantileAnswer
 from lrm.queries.sql.plan import Answers, UnionAll
-from lrm.queries.sql.readings import differing
+from lrm.queries.sql.readings import changed
 from lrm.queries.sql.refusals import fail, in_statement, placed, taken_name
 from lrm.queries.sql.render import shown
 from lrm.queries.sql.rewrite import normal
@@ -328,13 +328,15 @@ def _made(chunk: Chunk, read: _Read, number: int, shared: set[str], memory: Memo
         try:
             made = _compile_statement(read, number, remarks, shared, memory)
             differing_dialects: list[str] = []
+            doubtful: list[Expr] = []
             for dialects, other in read.others:
                 with suppress(SqlError):
                     other_made = _compile_statement(other, number, remarks, shared, memory)
                     if not _same_answers(made, other_made, read.chunk, memory.context.domain):
                         differing_dialects += dialects
+                        doubtful += changed(read.union, other.union)
             if differing_dialects:
-                made.warnings.append(_doubt(read, sorted(differing_dialects)))
+                made.warnings.append(_doubt(read, doubtful[0], sorted(differing_dialects)))
             names_used = [answer.query for answer in made.answers]
             names_used += [name for name, _ in remarks.within if name]
             if not any(name[0] == "q" for name in names_used):
@@ -346,9 +348,8 @@ def _made(chunk: Chunk, read: _Read, number: int, shared: set[str], memory: Memo
     return Outcome(chunk, error=made) if isinstance(made, SqlError) else Outcome(chunk, made)
 
 
-def _doubt(read: _Read, dialects: list[str]) -> SqlError:
-    """The warning that dialects read a statement differently."""
-    node = next(differing(read.union))
+def _doubt(read: _Read, node: Expr, dialects: list[str]) -> SqlError:
+    """The warning that dialects read an operator of a statement differently."""
     sentence = (
         f"{shown(node)} is read as DuckDB does, and {', '.join(dialects)} would give other "
         f"answers; declare the dialect before the first statement, -- dialect: {dialects[0]}, "

@@ -1,7 +1,8 @@
 """Operators that dialects read differently, and a plan with those of another dialect.
 
 Without a declared dialect a statement has DuckDB's meaning. Where it was written for another one,
-``/`` of whole numbers, numbers of weekdays and names of days and months may mean something else.
+``/`` of whole numbers, numbers of weekdays, names of days and months, ``LOG`` of one number, and
+``GREATEST``, ``LEAST`` and ``CONCAT`` of NULL may mean something else.
 """
 
 from __future__ import annotations
@@ -16,7 +17,12 @@ from lrm.queries.sql.expr import Expr
 
 Node = TypeVar("Node")
 
-_NAMES = frozenset({"DAYOFWEEK", "WEEKDAY", "DAYNAME", "MONTHNAME"})
+_NAMES = frozenset(
+    {
+        *("DAYOFWEEK", "WEEKDAY", "DAYNAME", "MONTHNAME"),
+        *("LOG", "GREATEST", "LEAST", "CONCAT"),
+    }
+)
 _FIELDS = re.compile(r"\b(dow|dayofweek|weekday)\b", re.IGNORECASE)
 
 
@@ -34,8 +40,21 @@ def differs(node: object) -> bool:
     return node.name in _NAMES or of_field
 
 
+def changed(plan: object, other: object) -> Iterator[Expr]:
+    """The operators of a plan that another dialect reads differently, the innermost ones."""
+    if plan == other:
+        return
+    pairs = zip(_parts(plan), _parts(other), strict=False)
+    inner = [
+        node for pair in pairs if type(plan) is type(other) for node in changed(pair[0], pair[1])
+    ]
+    yield from inner
+    if not inner and isinstance(plan, Expr) and differs(plan):
+        yield plan
+
+
 def differing(tree: object) -> Iterator[Expr]:
-    """The operators of a plan that other dialects read differently, from the outside in."""
+    """The operators of a plan that other dialects may read differently, from the outside in."""
     if isinstance(tree, Expr) and differs(tree):
         yield tree
     for part in _parts(tree):

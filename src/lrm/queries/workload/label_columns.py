@@ -20,14 +20,22 @@ def _month(text: str) -> dt.date:
     return dt.date.fromisoformat(f"{text}-01")
 
 
+def _whole(text: str) -> int:
+    """A number of 64 bits: columns of data frames hold no larger ones."""
+    number = int(text)
+    if not -(1 << 63) <= number < 1 << 63:
+        raise ValueError
+    return number
+
+
 def _truth(text: str) -> bool:
     return {"true": True, "false": False}[text]
 
 
 _READERS: dict[Kind, Callable[[str], Any]] = {
-    "integer": int,
-    "year": int,
-    "month_of_year": int,
+    "integer": _whole,
+    "year": _whole,
+    "month_of_year": _whole,
     "number": float,
     "boolean": _truth,
     "date": dt.date.fromisoformat,
@@ -41,6 +49,7 @@ def typed_values(labels: Sequence[str], kind: Kind) -> list[Any] | None:
 
     >>> typed_values(["1", "(null)"], "integer"), typed_values(["1", "(above)"], "integer")
     ([1, None], None)
+    >>> typed_values([str(2**63)], "integer")
     """
     if kind == "text":
         return None

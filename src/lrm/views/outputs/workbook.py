@@ -100,9 +100,12 @@ def _write_cell(sheet: Any, row: int, column: int, value: Any, date: Any) -> Non
     elif isinstance(value, str):
         sheet.write_string(row, column, value)
     elif isinstance(value, dt.date):
-        sheet.write_datetime(row, column, value, date)
+        if value.year < 1900:  # no sheet can show it as a date
+            sheet.write_string(row, column, str(value))
+        else:
+            sheet.write_datetime(row, column, value, date)
     else:
-        text = math.isinf(value) if isinstance(value, float) else abs(value) > 2**53
+        text = not math.isfinite(value) if isinstance(value, float) else abs(value) > 2**53
         (sheet.write_string if text else sheet.write_number)(
             row, column, str(value) if text else value
         )
