@@ -20,7 +20,6 @@ from lrm.errors import UsageError
 from lrm.views.outputs import OUTPUTS
 from stored_releases import CASES, FOLDER, sheet_text, stored
 
-
 TEN = dt.datetime.fromisoformat("2023-05-01 10:00")
 
 
