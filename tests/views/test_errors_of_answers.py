@@ -66,6 +66,16 @@ def test_with_an_expected_size_the_error_is_that_of_the_answer(epsilon: str) -> 
     assert np.all((numbers["high"] - numbers["low"]) / 2 <= 1.3 * error.half)
 
 
+def test_a_share_is_of_the_rows_of_all_expected_groups() -> None:
+    """The total had the rows of one group: the error was four times that of the release."""
+    share = "SELECT town, 100.0 * COUNT(*) / SUM(COUNT(*)) OVER () AS share FROM t GROUP BY town;"
+    plan = _plan(f"-- expected: 5000\n{share}")
+    (error,) = _errors(plan)
+    rows = pd.DataFrame({"town": list("abcd") * 5000, "spent": 0})
+    released = lrm.release(plan, rows, ledger=None, epsilon=1).to_pandas()
+    assert error.largest == pytest.approx(released["standard_error"].max(), rel=0.2)
+
+
 def test_a_released_page_states_the_errors_of_its_averages() -> None:
     plan = _plan(COUNTS, AVERAGE)
     release = lrm.release(plan, _rows(20_000), ledger=None, epsilon=1)

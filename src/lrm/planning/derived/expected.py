@@ -3,6 +3,7 @@
 The error of a ratio depends on the table: it falls with the number of rows that the ratio is of. It
 is stated for a number of rows, at the least favourable values that the other inputs can have with
 that number of rows: a share from 0 to 1, an average from the least declared number to the largest.
+A denominator that several groups have, as a total, has the rows of them all.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def expected_error(
         return ExpectedError(None, half * (rows if expect is None else 1.0), expect is None)
     if {"sqrt", "ln"} & set(answer.formula.steps):  # without bound as what is inside falls
         return ExpectedError(None, math.inf, per_row_count=False)
-    error, half = _computed(answer, stop, queries, noisy, confidence, rows)
+    groups = np.ones(1) if expect is None else _groups_of_inputs(answer)
+    error, half = _computed(answer, stop, queries, noisy, confidence, rows * groups)
     if math.isinf(half):
         return ExpectedError(None, math.inf, per_row_count=False)
     divided = any(step == "/" for step in answer.formula.core.steps)
@@ -71,7 +73,7 @@ def slopes(answer: Derived, queries: LinearMap, rows: float | None) -> Floats:
     index, scales = places(answer, 0, 1)
     most = np.zeros(len(scales))
     for direction in _directions(
-        answer, _points(answer.formula.core, index, scales, queries, rows or MANY_ROWS)
+        answer, _points(answer.formula.core, index, scales, queries, np.array([rows or MANY_ROWS]))
     ):
         most = np.maximum(most, np.abs(direction * scales))
     return most
@@ -87,7 +89,7 @@ def _directions(answer: Computed, points: Sequence[Floats]) -> Iterator[Floats]:
 
 
 def _computed(  # noqa: PLR0913, PLR0917 - what the error follows from
-    answer: Computed, stop: int, queries: LinearMap, noisy: Noisy, confidence: float, rows: float
+    answer: Computed, stop: int, queries: LinearMap, noisy: Noisy, confidence: float, rows: Floats
 ) -> tuple[float, float]:
     index, scales = places(answer, 0, stop)
     noise = noisy.joint(index, scales)
@@ -134,10 +136,20 @@ def largest_moves(
     return float(deviations[most]), half
 
 
+def _groups_of_inputs(answer: Computed) -> Floats:
+    """The groups that have each input of the first group: all of them, where it is a total."""
+    index, _ = places(answer, 0, min(answer.label.count, 1 << 16))
+    return np.asarray((index == index[:1]).sum(axis=0), dtype=np.float64)
+
+
 def _points(
-    core: Formula, index: NDArray[np.int64], scales: Floats, queries: LinearMap, rows: float
+    core: Formula, index: NDArray[np.int64], scales: Floats, queries: LinearMap, rows: Floats
 ) -> list[Floats]:
-    """Inputs of tables with ``rows`` rows: denominators at that number, others at their ends."""
+    """Inputs of tables with some rows for each: denominators at that number, others at their ends.
+
+    Others have the rows of a group, which are the fewest.
+    """
+    every, least = np.broadcast_to(rows, scales.shape), float(rows.min())
     probe = np.random.default_rng(0).uniform(1.0, 2.0, (len(scales), 1))
     below = np.zeros(len(scales), dtype=bool)
     for _, gradient in core.dual(probe)[1]:
@@ -146,9 +158,9 @@ def _points(
     for k, scale in enumerate(scales.tolist()):
         low, high = _reach(queries, int(index[0, k]))
         if below[k]:
-            choices.append([abs(scale) * rows])
+            choices.append([abs(scale) * float(every[k])])
         else:
-            choices.append([scale * rows * end for end in (low, (low + high) / 2, high)])
+            choices.append([scale * least * end for end in (low, (low + high) / 2, high)])
     return [np.array(point) for point in product(*choices)]
 
 
