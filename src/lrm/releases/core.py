@@ -74,14 +74,6 @@ SIMULATED_SCALE = 1e-6
 """How far the scale of simulated noise may lie from what is stated."""
 
 
-ROUNDING = 0.1
-"""How far ends of intervals on lattices may be from the whole numbers that they stand for: a
-millionth of the step of a lattice."""
-
-LAST_DIGITS = 1e-13
-"""How far answers of noise on lattices may be from the whole numbers that they are, relative."""
-
-
 IN_PARTS = "write them to a file with release.write, or ask for one query: release['name']"
 
 
@@ -687,12 +679,13 @@ def _without_rounding(
     noise leaves no answer at a whole number.
     """
     nearest = np.rint(answers)
-    coarse = whole & (np.abs(answers - nearest) <= LAST_DIGITS * (1 + np.abs(answers)))
-    ends = (
-        np.where(coarse & (np.abs(end - np.rint(end)) <= ROUNDING), np.rint(end), end)
+    # Rounding errors of answers are relative, those of ends a millionth of the step of a lattice.
+    coarse = whole & (np.abs(answers - nearest) <= 1e-13 * (1 + np.abs(answers)))
+    low, high = (
+        np.where(coarse & (np.abs(end - np.rint(end)) <= 0.1), np.rint(end), end)
         for end in (low, high)
     )
-    return np.where(coarse, nearest, answers), *ends
+    return np.where(coarse, nearest, answers), low, high
 
 
 def _pieces(workload: Workload) -> Iterator[Piece]:
