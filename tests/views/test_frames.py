@@ -176,6 +176,29 @@ def test_pictures_show_themselves():
         release.frame("n").plot(ax=axes)
 
 
+def test_pictures_have_the_lines_that_pages_have():
+    release = released("SELECT day, urgent, COUNT(*) AS n FROM visits GROUP BY day, urgent")
+    frame = release.frame("n")
+    drawing = frame.plot()
+    assert [axes.get_title("left") for axes in drawing.panels] == ["true", "false", "(null)"]
+    assert len({axes.get_ylim() for axes in drawing.panels}) == 1  # one measure has one axis
+    for axes in drawing.panels:
+        assert axes.get_xlabel() == "day"
+        assert axes.get_xticklabels()[0].get_text() == "30 Jan 2024"
+    (line,) = drawing.panels[0].lines
+    rows = frame.codes[:, 1] == 0
+    assert line.get_ydata().tolist() == frame.numbers["answer"][rows, 0].tolist()
+    from matplotlib.figure import Figure
+
+    axes = Figure().add_subplot()
+    assert frame.plot(axes).axes is axes
+    assert len(axes.lines) == 3
+    several = released("SELECT day, COUNT(*) AS n, AVG(age) AS mean FROM visits GROUP BY day")
+    assert len(several.frame("n").plot().panels) == 2
+    with pytest.raises(UsageError, match="has 2 answers"):
+        several.frame("n").plot(axes)
+
+
 def test_a_table_and_its_long_form_pivot_alike():
     release = released("SELECT age, urgent, COUNT(*) AS n FROM visits GROUP BY age, urgent")
     for values in ("answer", "high"):

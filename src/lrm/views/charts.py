@@ -53,7 +53,8 @@ def _ticks(low: float, high: float) -> list[float]:
     return [step * k for k in range(first, math.floor(high / step) + 1)]
 
 
-def _range(series: Sequence[Series]) -> tuple[float, float]:
+def chart_range(series: Sequence[Series]) -> tuple[float, float]:
+    """The ends of an axis for all of these lines; 0 is on it."""
     every = np.concatenate(
         [part for curve in series for part in (curve.values, curve.low, curve.high)]
     )
@@ -75,7 +76,7 @@ def line_chart(
     """
     measures = {curve.measure for curve in series}
     ends = {
-        measure: _range([curve for curve in series if curve.measure == measure])
+        measure: chart_range([curve for curve in series if curve.measure == measure])
         for measure in measures
     }
     columns = min(len(series), 2)
@@ -170,7 +171,7 @@ def pyramid(  # noqa: PLR0913 - what it is made of
 
     ``names`` are what the labels and the bars are.
     """
-    _, high = _range([left, right])
+    _, high = chart_range([left, right])
     step, half, middle = 16, 220, 90
     height = 44 + step * len(labels)
     centre = half + middle // 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,8 +22,11 @@ from lrm.queries.maps.linear import Floats
 from lrm.queries.workload.frames import AnswerFrame, column_names
 from lrm.queries.workload.statements import spoken_name
 from lrm.releases import Release
+from lrm.views.answers import frame_table
+from lrm.views.charts import chart_range
 from lrm.views.comparisons import planned_rows, stated_privacy
 from lrm.views.labels import label_texts
+from lrm.views.shapes import Curves, usual_curves
 from lrm.views.statement_errors import comparable_rows
 
 Choices = ParamSpec("Choices")
@@ -71,12 +75,16 @@ class Drawing:
     axes: Any  # of the first panel
 
     @classmethod
-    def blank(cls, height: float, panels: int = 1) -> Drawing:
+    def blank(cls, height: float, panels: int = 1, columns: int | None = None) -> Drawing:
         """Return empty axes, as high as said (in inches), side by side where there are several."""
         from matplotlib.figure import Figure  # noqa: PLC0415 - a Figure needs no display
 
-        figure = Figure(figsize=(WIDE * max(1.0, 0.6 * panels), height), layout="constrained")
-        return cls(figure, figure.subplots(1, panels, squeeze=False)[0, 0])
+        beside = min(panels, columns or panels)
+        figure = Figure(figsize=(WIDE * max(1.0, 0.6 * beside), height), layout="constrained")
+        grid = figure.subplots(math.ceil(panels / beside), beside, squeeze=False)
+        for unused in grid.flat[panels:]:
+            unused.remove()
+        return cls(figure, grid[0, 0])
 
     @property
     def panels(self) -> list[Any]:
@@ -227,17 +235,19 @@ def frame_drawing(
 ) -> Drawing:
     """Answers with their intervals: one panel per answer of a statement, each with its own axis.
 
-    ``title`` is that of the long form, which may be the first of ``total`` answers.
+    Lines where a page has lines, with a panel each. ``title`` is that of the long form, which may
+    be the first of ``total`` answers.
     """
     if "answer" not in frame.numbers:
         raise UsageError("there is nothing to draw: a plan has no answers yet")
+    curves = None if frame.statement is None else usual_curves(frame_table(frame))
+    if curves is not None:
+        return _line_drawing(frame, curves, ax)
     is_long = frame.statement is None
     rows = len(frame) if is_long else min(len(frame), MOST_DRAWN)
     names = ["answer"] if is_long else column_names(frame.answers)
     if ax is not None and len(names) > 1:
-        raise UsageError(
-            f"{frame.name!r} has {len(names)} answers, each with axes of its own; leave out ax"
-        )
+        raise UsageError(_several_axes(frame, len(names)))
     labels = _row_names(frame, rows)
     drawing = Drawing.blank(1.2 + 0.24 * rows, len(names)) if ax is None else Drawing(ax.figure, ax)
     for place, name in enumerate(names):
@@ -251,6 +261,55 @@ def frame_drawing(
     rest = f", the first {rows} of {every:,}{words}" if rows < every else ""
     drawing.axes.set_title((title if is_long else frame.title) + rest)
     return drawing
+
+
+def _line_drawing(frame: AnswerFrame, curves: Curves, ax: Any) -> Drawing:
+    """Lines with the bands of their intervals, each in a panel, or all on the axes given."""
+    count = len(curves.series)
+    if ax is not None and len(curves.measures) > 1:
+        raise UsageError(_several_axes(frame, len(curves.measures)))
+    if ax is None:
+        drawing = Drawing.blank(2.4 * math.ceil(count / 2), count, columns=2)
+        panels = drawing.panels
+    else:
+        drawing, panels = Drawing(ax.figure, ax), [ax] * count
+    places = np.arange(len(curves.labels))
+    ends = {
+        measure: chart_range([curve for curve in curves.series if curve.measure == measure])
+        for measure in curves.measures
+    }
+    for axes, curve in zip(panels, curves.series, strict=True):
+        low, high = _drawn_ends({"answer": curve.values, "low": curve.low, "high": curve.high})
+        colour = BEST if ax is None or count == 1 else None
+        (line,) = axes.plot(places, curve.values, color=colour, linewidth=1.4, label=curve.name)
+        axes.fill_between(places, low, high, color=line.get_color(), alpha=0.25, linewidth=0)
+        axes.set_ylim(*ends[curve.measure])
+        axes.set_ylabel(curve.measure)
+        axes.set_xlabel(curves.axis)
+        axes.yaxis.set_major_formatter(_spelt)
+        ticks = sorted({0, len(places) // 2, len(places) - 1})
+        axes.set_xticks(ticks, [visible(curves.labels[k]) for k in ticks])
+        axes.grid(axis="y", color=FAINT, linewidth=0.8)
+        if ax is None and curve.name:
+            axes.set_title(visible(curve.name), fontsize=9.5)
+    if ax is not None and count > 1:
+        ax.legend(frameon=False)
+    largest = f", the largest {count} of {curves.total} lines" if count < curves.total else ""
+    words = visible(frame.title) + largest
+    if ax is None:
+        drawing.figure.suptitle(words, x=0.01, ha="left", fontsize=11, fontweight="bold")
+    else:
+        ax.set_title(words)
+    return drawing
+
+
+def _several_axes(frame: AnswerFrame, count: int) -> str:
+    return f"{frame.name!r} has {count} answers, each with axes of its own; leave out ax"
+
+
+def _spelt(value: float, _: int) -> str:
+    """A number at an axis."""
+    return number(value)
 
 
 def _row_names(frame: AnswerFrame, rows: int) -> list[str]:
@@ -277,6 +336,7 @@ def _dots(axes: Any, names: Sequence[str], numbers: Mapping[str, Floats]) -> Non
     axes.grid(axis="x", color=FAINT, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.tick_params(axis="y", length=0)
+    axes.xaxis.set_major_formatter(_spelt)
 
 
 def _log_axis(axes: Any, values: Sequence[float], room: float) -> None:
@@ -290,7 +350,7 @@ def _log_axis(axes: Any, values: Sequence[float], room: float) -> None:
 
 def _plain_ticks(axis: Any) -> None:
     """Numbers as the page spells them; by default they would be formulas."""
-    axis.set_major_formatter(lambda value, _: number(value))
+    axis.set_major_formatter(_spelt)
     axis.set_minor_formatter("")
 
 

@@ -30,7 +30,7 @@ from lrm.views.blocks import (
     Table,
 )
 from lrm.views.html import page
-from lrm.views.shapes import lines
+from lrm.views.shapes import curves_along, line_figure
 from lrm.views.words import WORDS
 
 LONG = 20
@@ -169,8 +169,8 @@ def _statement(series: Series, statement: Statement, confidence: float) -> Docum
     dated = series.dated(statement)
     view = frame if dated is None else _without_edition(frame)
     drawn = StatementTable(view, view.count, None, columns=(view.columns, view.codes))
-    drawing = lines(drawn, dated or 0)
-    blocks: list[Block] = [] if drawing is None else [drawing]
+    curves = curves_along(drawn, dated or 0)
+    blocks: list[Block] = [] if curves is None else [line_figure(drawn, curves)]
     table = _latest(series, frame)
     if len(table.rows) > LONG:
         blocks.append(Fold(f"{series.names[-1]} and its changes", (table,)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,19 +25,26 @@ LONG = 40
 
 def statement_blocks(table: StatementTable) -> list[Block]:
     """The statement as a page shows it: a drawing where its shape has one, and its table."""
-    drawing = None if table.frame.note else _drawing(table)
+    drawing = _drawing(table)
     tables: list[Block] = [*_panels(table)] if drawing is None else [table.table(heat=True)]
     return tables if drawing is None else [drawing, *tables]
 
 
 def _drawing(table: StatementTable) -> Figure | None:
+    drawn = _pyramid(table)
+    if drawn is None and (curves := usual_curves(table)) is not None:
+        drawn = line_figure(table, curves)
+    return drawn
+
+
+def usual_curves(table: StatementTable) -> Curves | None:
+    """The lines of a statement along its time, or along a long column of ordered numbers."""
     columns, _ = table.view
-    time = [k for k, column in enumerate(columns) if is_time(column)]
-    if len(time) == 1:
-        return lines(table, time[0]) if len(table.frame) > 2 else None
-    pair = _pyramid(table) if len(columns) == 2 and len(table.frame.answers) == 1 else None
-    long = [k for k, column in enumerate(columns) if is_long(column)]
-    return lines(table, long[0]) if pair is None and len(long) == 1 else pair
+    for is_along in (is_time, is_long):
+        along = [k for k, column in enumerate(columns) if is_along(column)]
+        if len(along) == 1 and len(table.frame) > 2 and not table.frame.note:
+            return curves_along(table, along[0])
+    return None
 
 
 def is_long(column: Column) -> bool:
@@ -53,10 +60,25 @@ def _series(table: StatementTable, name: str, rows: Sequence[int | None], place:
     return Series(name, values, low, high, table.measure(place))
 
 
-def lines(table: StatementTable, along: int) -> Figure | None:
-    """Lines along a column with bands: one panel per answer and combination of other columns.
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """The lines of a statement along a column."""
 
-    Where there are more than `MOST_PANELS`, the largest are drawn.
+    axis: str  # what the column is
+    labels: list[str]
+    series: list[Series]
+    total: int  # number of lines, of which the largest are here
+
+    @property
+    def measures(self) -> list[str]:
+        """What the lines are of; those of one measure have one scale."""
+        return list(dict.fromkeys(curve.measure for curve in self.series))
+
+
+def curves_along(table: StatementTable, along: int) -> Curves | None:
+    """Lines along a column: one per answer and combination of the other columns.
+
+    Where there are more than `MOST_PANELS`, the largest.
     """
     columns, _ = table.view
     rest = [k for k in range(len(columns)) if k != along]
@@ -80,22 +102,30 @@ def lines(table: StatementTable, along: int) -> Figure | None:
     drawn = [curve for curve in series if np.isfinite(curve.values).any()]
     if not drawn:
         return None
-    setting, percent = table.setting, in_percent(table.frame.confidence)
-    words = filled(table.words["lines"], title=table.title, first=labels[0], last=labels[-1])
-    caption = filled(table.words["band"], percent=setting.style.shown(percent))
-    if len(drawn) > MOST_PANELS:
-        most = {"most": f"{MOST_PANELS}", "count": f"{len(drawn)}"}
-        caption += " " + filled(table.words["largest"], **most)
+    total = len(drawn)
+    if total > MOST_PANELS:
         drawn = sorted(drawn, key=lambda curve: -float(np.nanmean(curve.values)))[:MOST_PANELS]
-    axis = spoken_name(columns[along].name)
-    return Figure(line_chart(labels, drawn, words, axis, setting.style), words, caption)
+    return Curves(spoken_name(columns[along].name), labels, drawn, total)
+
+
+def line_figure(table: StatementTable, curves: Curves) -> Figure:
+    """Lines with bands, one panel each."""
+    labels, style = curves.labels, table.setting.style
+    words = filled(table.words["lines"], title=table.title, first=labels[0], last=labels[-1])
+    caption = filled(table.words["band"], percent=style.shown(in_percent(table.frame.confidence)))
+    if len(curves.series) < curves.total:
+        most = {"most": f"{len(curves.series)}", "count": f"{curves.total}"}
+        caption += " " + filled(table.words["largest"], **most)
+    return Figure(line_chart(labels, curves.series, words, curves.axis, style), words, caption)
 
 
 def _pyramid(table: StatementTable) -> Figure | None:
     """Bars back to back, for a column of two labels and one of ordered numbers."""
     columns, codes = table.view
+    if len(columns) != 2 or len(table.frame.answers) != 1 or any(map(is_time, columns)):
+        return None
     pair = [k for k in (0, 1) if len(columns[k].labels) == 2]
-    if len(pair) != 1 or (codes < 0).any():
+    if len(pair) != 1 or (codes < 0).any() or table.frame.note:
         return None
     side = pair[0]
     labels = columns[1 - side].labels
