@@ -9,9 +9,9 @@ import pytest
 from lrm.errors import UsageError, WorkloadError
 from lrm.planning.design.products import quadratic as quadratics
 from lrm.planning.design.products.quadratic import FactorPairs, PairGram, Quadratic
-from lrm.planning.solvers.products import bounds
-from lrm.planning.solvers.products.bounds import product_bound
-from lrm.planning.solvers.products.joint import MixedGram
+from lrm.planning.solvers import bounds
+from lrm.planning.solvers.bounds import product_bound
+from lrm.planning.solvers.products.descents import MixedGram
 from lrm.planning.solvers.products.optimise import optimise_products
 from lrm.planning.strategies.products import tree_basis
 from lrm.queries.maps import linear

@@ -8,7 +8,7 @@ from lrm.planning.design.products.quadratic import Quadratic
 from lrm.planning.design.products.strategy import Marginals, marginals_error
 from lrm.planning.design.products.subsets import masks_of
 from lrm.planning.solvers.products.group import GroupSearch
-from lrm.planning.solvers.settings import budget_of
+from lrm.planning.solvers.settings import BUDGETS
 from lrm.planning.strategies.products import tree_basis
 from lrm.queries.maps.products.values import merge_values
 
@@ -32,7 +32,7 @@ def tree_product_error(batch):
 def classical_marginals_error(batch):
     """Weighted marginals over identities: the best sets and weights that the search finds."""
     quadratic = Quadratic(merge_values(batch).batch)
-    search = GroupSearch(quadratic, np.random.default_rng(0), UNLIMITED, budget_of("quick").group)
+    search = GroupSearch(quadratic, np.random.default_rng(0), UNLIMITED, BUDGETS["quick"].group)
     search.needy = []
     search.run()
     return float(np.exp(search.value))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lrm.planning.design.products.quadratic import PairGram
-from lrm.planning.solvers.products.joint import MixedGram
+from lrm.planning.solvers.products.descents import MixedGram
 from lrm.queries.maps.words import Prefix, make_factor
 
 VALUES = 37

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lrm.planning.design.products.quadratic import Quadratic
+from lrm.planning.solvers.bounds import bound_together, product_bound
 from lrm.planning.solvers.gaussian import optimise_gaussian
-from lrm.planning.solvers.products.bounds import bound_together, product_bound
 from lrm.planning.solvers.products.gaussian import optimise_gaussian_products
 from lrm.queries.maps.products.batch import cross_tabs, product_batch
 

@@ -19,7 +19,7 @@ from lrm.planning.solvers.products.gaussian import (
 from lrm.planning.solvers.products.group import GroupSearch
 from lrm.planning.solvers.products.grouping import differing_terms, group_terms
 from lrm.planning.solvers.products.optimise import ProductSearch, TermSearch, optimise_products
-from lrm.planning.solvers.settings import budget_of
+from lrm.planning.solvers.settings import BUDGETS
 from lrm.queries.maps.products.batch import cross_tabs, product_batch
 from solvers.products.reference_errors import (
     classical_marginals_error,
@@ -137,7 +137,7 @@ def test_many_attributes_are_covered():
     """30 attributes of 10 values: 10^30 cells, and every triple is in some measured set."""
     batch = cross_tabs([10] * 30, [3])
     quadratic = Quadratic(batch)
-    search = GroupSearch(quadratic, np.random.default_rng(0), UNLIMITED, budget_of("quick").group)
+    search = GroupSearch(quadratic, np.random.default_rng(0), UNLIMITED, BUDGETS["quick"].group)
     search.run()
     assert np.isfinite(search.value)
     own = len(batch.choice)

@@ -17,8 +17,6 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from lrm.errors import UsageError
-
 Effort = Literal["quick", "normal", "thorough"]
 """How long to search."""
 
@@ -160,13 +158,6 @@ BUDGETS: dict[str, Budget] = {
     ),
 }
 """By effort; most searches over products end long before their seconds."""
-
-
-def budget_of(effort: str) -> Budget:
-    """The budget of an effort; a `UsageError` for one that is none."""
-    if effort not in BUDGETS:
-        raise UsageError(f"effort must be one of {', '.join(BUDGETS)}, not {effort!r}")
-    return BUDGETS[effort]
 
 
 # --- Lists of cells: the race of solvers; chosen on `python -m benchmarks golden`.

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.clock import UNLIMITED, Clock, Timings
-from lrm.errors import ConvergenceError
+from lrm.errors import ConvergenceError, UsageError
 from lrm.planning.design.cells import (
     SECONDS_PER_STEP,
     CellMap,
@@ -41,6 +41,12 @@ from lrm.queries.maps.products.batch import ProductBatch
 from lrm.queries.maps.products.combine import weigh_terms
 from lrm.queries.maps.products.filled import filled
 from lrm.queries.workload import Workload, weigh_rows
+
+
+def check_effort(effort: str) -> None:
+    """Refuse an effort that has no budget."""
+    if effort not in settings.BUDGETS:
+        raise UsageError(f"effort must be one of {', '.join(settings.BUDGETS)}, not {effort!r}")
 
 
 @dataclass(frozen=True)

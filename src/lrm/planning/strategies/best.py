@@ -23,6 +23,7 @@ from lrm.planning.strategies.base import (
     ProductChoice,
     Search,
     Strategy,
+    check_effort,
 )
 from lrm.planning.strategies.baselines import (
     PROVEN,
@@ -67,7 +68,7 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Choi
                                                                    the row space
 
     Both halves are called alone for batches of several statements, by
-    `lrm.planning.plan.settling.settle`: ``best_over_products``, then rounds that weigh the
+    `lrm.planning.plan.loop.settle`: ``best_over_products``, then rounds that weigh the
     statements by their ratios to an even split; ``best_over_cells`` with these weights, then rounds
     on what it has found (`refine`). What any of them finds is one proposal of
     `lrm.planning.plan.loop`, which compares it, in integers, with shaped noise.
@@ -80,7 +81,7 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Choi
 
 def best_over_products(problem: Problem, search: Search, effort: Effort) -> ProductChoice | None:
     """The best over products of attributes, where there are some: the first half of `best`."""
-    settings.budget_of(effort)  # refuses what is none
+    check_effort(effort)
     if problem.products is None:
         return None
     # Over very few cells, a longer search over products found no more on any batch of the
@@ -108,7 +109,7 @@ def best_over_cells(
     if not search.is_gaussian:
         starts = {"products": on_representatives(merged_rows(product_choice, reduction), flat)}
         several = len(problem.workload.statements) > 1
-        seconds = settings.budget_of(effort).descent_seconds if several else np.inf
+        seconds = settings.BUDGETS[effort].descent_seconds if several else np.inf
         listed = [_best_listed(flat, search, effort, starts, seconds)]
     else:
         # The optimum for Gaussian noise to 0.1 % takes little time on few cells.
@@ -159,9 +160,9 @@ def has_few_cells(problem: Problem, effort: Effort, search: Search) -> bool:
     if search.is_gaussian:
         plain = effort == "quick" and merged.batch.simple
         # Queries that are all products rarely gain from a list.
-        most = 8e6 if plain else settings.budget_of(effort).gaussian_work
+        most = 8e6 if plain else settings.BUDGETS[effort].gaussian_work
         return min(queries, cells) ** 2 * cells <= most
-    return cells <= settings.budget_of(effort).listed_cells
+    return cells <= settings.BUDGETS[effort].listed_cells
 
 
 def _over_all_cells(strategy: Strategy, flat: Problem, reduction: Reduction) -> Strategy:
@@ -249,7 +250,7 @@ def _searched(  # noqa: PLR0913, PLR0917 - each is a choice of the caller
 ) -> Strategy:
     """What the solvers find, or the best baseline if that is better."""
     baseline = min(offers, key=lambda offer: offer.error)
-    budget = settings.budget_of(effort)
+    budget = settings.BUDGETS[effort]
     race = search_strategy(
         problem.reduced,
         threshold=budget.threshold,
@@ -302,7 +303,7 @@ def best_gaussian(problem: Problem, search: Search, effort: str) -> Strategy:
     optimum = optimise_gaussian_map(
         problem.scaled_queries,
         lambda: problem.reduced,
-        tolerance=settings.budget_of(effort).tolerance,
+        tolerance=settings.BUDGETS[effort].tolerance,
         clock=search.clock,
     )
     candidate = Candidate("L2 optimum", optimum.upper, optimum.rounds)

@@ -11,9 +11,8 @@ from lrm.clock import UNLIMITED, Clock
 from lrm.planning.design.cells import reduction_seconds, singular_values
 from lrm.planning.limits import ARRAY
 from lrm.planning.solvers import settings
-from lrm.planning.solvers.bounds import Spectrum, spectrum
+from lrm.planning.solvers.bounds import Spectrum, product_bound, spectrum
 from lrm.planning.solvers.gaussian import optimise_gaussian
-from lrm.planning.solvers.products.bounds import product_bound
 from lrm.planning.strategies.base import Problem
 
 

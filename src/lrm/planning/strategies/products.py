@@ -22,7 +22,7 @@ from lrm.planning.design.products.strategy import Group, Marginals, ProductStrat
 from lrm.planning.design.products.subsets import masks_of
 from lrm.planning.limits import ARRAY
 from lrm.planning.solvers import settings
-from lrm.planning.solvers.products.bounds import ROUNDING, product_bound
+from lrm.planning.solvers.bounds import ROUNDING, product_bound
 from lrm.planning.solvers.products.gaussian import (
     optimise_gaussian_groups,
     solve_gaussian_groups,
@@ -30,7 +30,7 @@ from lrm.planning.solvers.products.gaussian import (
 from lrm.planning.solvers.products.optimise import optimise_products, solve_groups
 from lrm.planning.solvers.race import Candidate
 from lrm.planning.solvers.settings import Effort
-from lrm.planning.strategies.base import Problem, ProductChoice, Search
+from lrm.planning.strategies.base import Problem, ProductChoice, Search, check_effort
 from lrm.queries.maps.linear import Floats, Integers
 from lrm.queries.maps.matrices import SparseMap
 from lrm.queries.maps.products.batch import ProductBatch
@@ -72,7 +72,7 @@ def best_products(problem: Problem, search: Search, *, effort: Effort = "normal"
     several = effort == "normal" and len(problem.workload.statements) > 1
     # Seconds at normal effort for batches of several statements, whose plan is promised in 10 CPU
     # s. Of four reports, one had 0.2 % less error without this limit, the others none.
-    seconds = 6.0 if several else settings.budget_of(effort).seconds
+    seconds = 6.0 if several else settings.BUDGETS[effort].seconds
     seconds += settings.STATEMENT_SECONDS * len(terms)
     clock = search.clock.part(seconds)
     strategy = optimise_products(
@@ -244,6 +244,7 @@ def _largest_move(batch: ProductBatch) -> float:
 
 def marginals(problem: Problem, search: Search, *, effort: Effort = "normal") -> ProductChoice:
     """Weighted marginals over identities: the classical choice."""
+    check_effort(effort)
     _only_laplace(search, "marginals")
     strategy = optimise_products(
         _searched_batch(problem),

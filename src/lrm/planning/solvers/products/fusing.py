@@ -25,7 +25,7 @@ from lrm.planning.design.products.quadratic import FactorPairs, PairGram, Quadra
 from lrm.planning.design.products.strategy import Group, Marginals
 from lrm.planning.limits import BLOCK
 from lrm.planning.solvers import settings
-from lrm.planning.solvers.products.joint import LONGEST, MixedGram, rows_of
+from lrm.planning.solvers.products.descents import LONGEST, MixedGram, rows_of
 from lrm.planning.solvers.products.search import SetSearch
 from lrm.planning.solvers.settings import Budget, Effort
 from lrm.planning.solvers.sparse_rows import Stage, optimise_sparse_rows
@@ -43,7 +43,7 @@ def fuse_axes(
     if any(axis.classes is not None for axis in group.axes):
         return group
     group_batch = batch.take(group.terms)
-    budget = settings.budget_of(effort)
+    budget = settings.BUDGETS[effort]
     fusing = _Fusing(group_batch, budget, rng, clock)
     differing = best = group
     with contextlib.suppress(StopSolver):
@@ -67,7 +67,7 @@ def fuse_long_axes(
         or any(_queries(group_batch, axis) > MOST_QUERIES for axis in group.axes)
     ):
         return group
-    budget = settings.budget_of(effort)
+    budget = settings.BUDGETS[effort]
     fusing = _Fusing(group_batch, budget, rng, clock.part(budget.long_fused_seconds))
     best = group
     with contextlib.suppress(StopSolver):

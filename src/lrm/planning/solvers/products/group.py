@@ -18,9 +18,8 @@ from lrm.planning.design.products.quadratic import Quadratic
 from lrm.planning.design.products.strategy import Marginals
 from lrm.planning.design.products.subsets import masks_of, members_of
 from lrm.planning.solvers import settings
-from lrm.planning.solvers.products.joint import descend_jointly, own_basis
+from lrm.planning.solvers.products.descents import WeightedSets, descend_jointly, own_basis
 from lrm.planning.solvers.products.search import MOVE_GAIN, SetSearch
-from lrm.planning.solvers.products.weights import WeightedSets
 from lrm.planning.solvers.settings import GroupEffort
 
 

@@ -29,7 +29,6 @@ from lrm.planning.design.products.information import FixedBases
 from lrm.planning.design.products.quadratic import Quadratic
 from lrm.planning.solvers import settings
 from lrm.planning.solvers.products.search import SetSearch
-from lrm.planning.solvers.products.weights import look_work
 from lrm.queries.maps.linear import Integers
 from lrm.queries.maps.products.batch import ProductBatch
 from lrm.queries.maps.products.values import merge_values
@@ -270,3 +269,8 @@ def _differ(batch: ProductBatch) -> bool:
         len([f for f in batch.present(i).tolist() if choices[f].total_factor is None]) > 1
         for i, choices in enumerate(batch.factors)
     )
+
+
+def look_work(terms: int, attributes: int) -> float:
+    """Seconds of a rough look at a group of terms, its merged values included."""
+    return 1.3e-3 + 4e-6 * terms * attributes

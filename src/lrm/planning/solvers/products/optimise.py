@@ -57,7 +57,7 @@ def optimise_products(  # noqa: PLR0913 - one family of arguments
     >>> round(found.error, 6)
     120.0
     """
-    budget, clock = settings.budget_of(effort), clock.reporting(_Best())
+    budget, clock = settings.BUDGETS[effort], clock.reporting(_Best())
     searching = clock.share(0.95)  # the rest is for combining groups
     rng = np.random.default_rng(seed)
     if classical:
@@ -128,7 +128,7 @@ class TermSearch:
         """Search with some effort, after a quick search."""
         if effort != "quick" and not self._searches:
             self.run("quick", clock)
-        return self.run_once(settings.budget_of(effort).group, clock)
+        return self.run_once(settings.BUDGETS[effort].group, clock)
 
     def run_once(self, effort: GroupEffort, clock: Clock) -> Group:
         """Search with some effort alone."""

@@ -16,12 +16,12 @@ import scipy.sparse as sp
 from lrm.planning.design.products.information import FixedBases, ResidualShares, SetWeights
 from lrm.planning.design.products.quadratic import Quadratic
 from lrm.planning.design.products.strategy import Group, ProductStrategy
+from lrm.planning.solvers.products.descents import WeightedSets, descend_weights
 from lrm.planning.solvers.products.gaussian import (
     residual_demands,
     reweighed_residuals,
 )
 from lrm.planning.solvers.products.group import marginals_of
-from lrm.planning.solvers.products.weights import WeightedSets, descend_weights
 from lrm.queries.maps.linear import Floats, Integers
 from lrm.queries.maps.products.batch import ProductBatch
 

@@ -30,13 +30,7 @@ from lrm.planning.design.products.subsets import (
 )
 from lrm.planning.limits import ARRAY
 from lrm.planning.solvers import settings
-from lrm.planning.solvers.products.weights import (
-    WeightedSets,
-    cover_work,
-    descend_weights,
-    moves_work,
-    settle_work,
-)
+from lrm.planning.solvers.products.descents import WeightedSets, descend_weights
 from lrm.queries.maps.linear import TINY, Floats, Integers
 
 #: A gain of the log error that is worth a move, or going on.
@@ -476,3 +470,18 @@ def _uncovered(point: FixedBases, need: Masks, sets: Masks) -> Masks:
         return need
     alone: Masks = index.masks[np.asarray(index.inside(sets).sum(axis=1)).ravel() == 0]
     return alone
+
+
+def moves_work(subsets: int, moves: int) -> float:
+    """Seconds of the scores of all neighbours of a family."""
+    return 2.7e-4 + 1.6e-8 * subsets * moves
+
+
+def settle_work(subsets: int, sets: int, moves: int, rounds: int) -> float:
+    """Seconds of some rounds on the weights of many families at once."""
+    return 1.1e-4 + rounds * (3.7e-5 + subsets * moves * (4.0e-9 + 2.2e-10 * sets))
+
+
+def cover_work(sets: int) -> float:
+    """Seconds of a greedy cover that ended with this number of sets."""
+    return 2.7e-4 + 5.6e-5 * sets
