@@ -265,7 +265,7 @@ class AlreadyCharged(LedgerError):  # noqa: N818 - says what happened, as the re
 
 
 class ChargeUnknown(LedgerError):  # noqa: N818 - says what happened, as the reader would
-    """The connection to a ledger was lost while it was charged: nobody can say if it was."""
+    """A ledger was lost while it was charged, its server or its disk: nobody can say if it was."""
 
     charge: Charge = "unknown"
 

@@ -5,6 +5,8 @@ import sqlite3
 
 import pytest
 
+import lrm.releases
+
 
 @pytest.fixture
 def job(run, tmp_path, plan_file):
@@ -51,6 +53,24 @@ def test_lost_answers_are_not_drawn_again(job):
     assert not (job.folder / "answers.lrm").exists()
     (job.folder / "answers.lrm").write_text("another file")
     assert job().exit_code == 3
+    assert entries(job) == 1
+
+
+def test_two_runs_at_once_end_well_where_the_other_has_saved_its_answers(job, monkeypatch):
+    """A run that began before the other had saved anything looks again before it reports a loss."""
+    job()
+    saved = job.folder / "answers.lrm"
+    aside = saved.rename(job.folder / "aside.lrm")
+    release = lrm.releases.release
+
+    def other_saves_meanwhile(**arguments):
+        aside.rename(saved)
+        return release(**arguments)
+
+    monkeypatch.setattr(lrm.releases, "release", other_saves_meanwhile)
+    late = job()
+    assert late.exit_code == 0, late.output
+    assert "holds the release of this key; nothing was charged" in late.stdout
     assert entries(job) == 1
 
 

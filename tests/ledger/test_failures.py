@@ -98,6 +98,35 @@ def test_a_full_disk_while_the_ledger_is_made(tmp_path):
     Ledger.open(path).verify()
 
 
+class FailingDisk(sqlite3.Connection):
+    """A connection whose COMMIT ends with an error, after it was done or before."""
+
+    is_done = True
+
+    def execute(self, sql, *values):
+        if sql != "COMMIT":
+            return super().execute(sql, *values)
+        if self.is_done:
+            super().execute(sql)
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorname = "SQLITE_IOERR_DIR_FSYNC"
+        raise error
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+def test_a_disk_that_fails_at_the_end_of_a_commit(path, monkeypatch, is_done):
+    """The entry may be there, and may be gone after a power cut: nobody is told otherwise."""
+    connect = sqlite3.connect
+    monkeypatch.setattr(FailingDisk, "is_done", is_done)
+    with monkeypatch.context() as patched:
+        patched.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, factory=FailingDisk, **k))
+        with pytest.raises(LedgerError, match="failing disk") as caught:
+            spend(path)
+    assert caught.value.charge == ("unknown" if is_done else "none")
+    assert ("`lrm budget history` shows an entry 2" in str(caught.value)) == is_done
+    assert len(Ledger.open(path).history("people")) == 1 + is_done
+
+
 def test_full_is_called_full(path):
     with closing(sqlite3.connect(path)) as db:
         pages = db.execute("PRAGMA page_count").fetchone()[0]

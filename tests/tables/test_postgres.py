@@ -1,6 +1,8 @@
 """Types that only PostgreSQL has."""
 
 import math
+import os
+import socket
 
 import pytest
 
@@ -8,7 +10,11 @@ from engines import empty_postgres_database
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, PrivacyUnit
 from lrm.errors import TableError
 from lrm.tables import open_table
+from proxy import Proxy
 
+# macOS has another name for the seconds of silence after which the system asks
+IDLE = getattr(socket, "TCP_KEEPIDLE", None) or socket.TCP_KEEPALIVE
+OPTIONS = (IDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
 CELL = {"null": "cell", "outside": "cell"}
 
 
@@ -148,3 +154,37 @@ def test_blocks_of_any_size_have_the_same_rows(database, size, monkeypatch):
     db, url = database
     db.execute("CREATE TABLE t AS SELECT n % 100 AS x FROM generate_series(0, 999) AS s(n)")
     assert counted(url + "t", Integers("x", 0, 99)) == [10] * 100
+
+
+def test_a_server_that_is_gone_ends_a_count_within_a_minute(database, monkeypatch):
+    """The system would ask after two hours of silence; what the address says goes before."""
+    import psycopg
+
+    db, url = database
+    db.execute("CREATE TABLE t AS SELECT 1 AS x")
+    connect, asked = psycopg.connect, []
+
+    def watched(*args, **kwargs):
+        made = connect(*args, **kwargs)
+        with socket.socket(fileno=os.dup(made.fileno())) as own:
+            asked.append([own.getsockopt(socket.IPPROTO_TCP, option) for option in OPTIONS])
+        return made
+
+    monkeypatch.setattr(psycopg, "connect", watched)
+    with Proxy(url, stop=None) as proxy:
+        address = f"{proxy.url}&keepalives_interval=7&table=t"
+        assert counted(address, Integers("x", 0, 1)) == [0, 1]
+    assert asked == [[30, 7, 3]] * 3
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_connection_that_is_lost_while_rows_are_counted(database, when):
+    db, url = database
+    db.execute("CREATE TABLE t AS SELECT 1 AS x")
+    with Proxy(url, stop=None) as proxy:
+        table = open_table(f"{proxy.url}&table=t")
+    with Proxy(url, b"COPY (", when=when) as proxy:
+        table._url = proxy.url
+        with pytest.raises(TableError, match="OperationalError: the connection was lost") as caught:
+            table.counts(Domain([Integers("x", 0, 1)]))
+    assert "127.0.0.1" not in str(caught.value)

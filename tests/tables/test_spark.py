@@ -119,3 +119,17 @@ def test_files_as_they_are_need_no_checkpoint(spark, tmp_path):
     domain = Domain([Integers("kind", 0, 1, outside="cell")])
     counts = [open_table(f).counts(domain)._open().tolist() for f in (files, files.union(files))]
     assert counts == [[4, 3, 0, 3, 0], [8, 6, 0, 6, 0]]
+
+
+def test_a_table_that_spark_connect_looks_for_late(spark):
+    """Its frames are plans that nobody has checked: what is wrong is found with the schema."""
+
+    class Late:
+        sparkSession = spark  # noqa: N815 - Spark's own name
+
+        @property
+        def schema(self):
+            return spark.table("nobody_has_this").schema
+
+    with pytest.raises(TableError, match=r"schema of 'late' on Spark .*no such table"):
+        spark_table.SparkTable(Late(), "late")

@@ -1,7 +1,6 @@
 """``lrm release``: answer a plan's queries on a private table, charged to a ledger."""
 
 import os
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -128,7 +127,9 @@ def release(plan: str, **choices: Any) -> None:
         with waiting("counting, and adding noise"):
             try:
                 answered = make_release(**arguments, progress=False)
-            except AlreadyCharged as reason:
+            except AlreadyCharged as reason:  # by another run that began at the same time
+                if _says_saved(reason, choices):
+                    return
                 raise _lost(reason, choices) from None
         with waiting("saving answers"):
             _save(answered, choices)
@@ -143,32 +144,43 @@ _PASSED_ON = ("ledger", "budget", "neighbours", "max_rows", "key", "edition")
 def _is_saved(arguments: dict[str, Any], choices: dict[str, Any]) -> bool:
     """Whether an earlier run of the same job has charged and saved the release; says so."""
     from lrm.releases import preview
+
+    try:
+        preview(**arguments)
+    except AlreadyCharged as reason:
+        if _says_saved(reason, choices):
+            return True
+        raise _lost(reason, choices) from None
+    check_output(choices["output"], force=choices["force"])
+    return False
+
+
+def _says_saved(reason: AlreadyCharged, choices: dict[str, Any]) -> bool:
+    """Say that the release of a key is in its file, if it is."""
     from lrm.releases.file import load_release
 
     output = choices["output"]
     try:
-        preview(**arguments)
-    except AlreadyCharged as reason:
-        with suppress(LrmError):
-            saved = load_release(output)
-            if saved.ledger_head == reason.head:
-                if choices["csv"] is not None and not os.path.exists(choices["csv"]):  # noqa: PTH110
-                    _write_csv(saved, choices)
-                if choices["as_json"]:
-                    print_json({"file": output, "ledger_head": reason.head, "repeated": True})
-                else:
-                    echo(f"{output} holds the release of this key; nothing was charged")
-                return True
-        raise _lost(reason, choices) from None
-    check_output(output, force=choices["force"])
-    return False
+        saved = load_release(output)
+    except LrmError:
+        return False
+    if saved.ledger_head != reason.head:
+        return False
+    if choices["csv"] is not None and not os.path.exists(choices["csv"]):  # noqa: PTH110
+        _write_csv(saved, choices)
+    if choices["as_json"]:
+        print_json({"file": output, "ledger_head": reason.head, "repeated": True})
+    else:
+        echo(f"{output} holds the release of this key; nothing was charged")
+    return True
 
 
 def _lost(reason: AlreadyCharged, choices: dict[str, Any]) -> AlreadyCharged:
     """The error of a key whose answers are not where they should be."""
     sentence = (
         f"{reason}, and its answers are not in {choices['output']}; the noise of a charge is drawn "
-        "once: look for the file, or release under another key, which charges again"
+        "once: wait for another run with this key, look for the file, or release under another "
+        "key, which charges again"
     )
     lost = AlreadyCharged(sentence, reason.head)
     lost.charge = "made"

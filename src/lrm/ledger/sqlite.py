@@ -21,7 +21,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
-from lrm.errors import LedgerError
+from lrm.errors import ChargeUnknown, LedgerError
 from lrm.ledger.entries import GENESIS, Row, Snapshot, stored_row
 from lrm.ledger.place import FilePlace
 from lrm.ledger.store import COLUMNS, CREATE_HINT, DEFAULT_TIMEOUT, SCHEMA_VERSION, version_error
@@ -112,16 +112,36 @@ class SqliteStore:
             return self._snapshot(db)
 
     def append(self, decide: Callable[[Snapshot], Row]) -> Row:
-        """Add the row that ``decide`` makes of the present state, in one transaction."""
+        """Add the row that ``decide`` makes of the present state, in one transaction.
+
+        Where the disk fails during COMMIT, the file is read again: the row may be in it.
+        """
         self._place.check_file()
-        with self._explained(), closing(self._connect("rw")) as db:
-            # Closing without COMMIT rolls back, also when Ctrl-C comes in between.
-            self._begin(db, "IMMEDIATE")
-            self._place.check_file()
-            row = decide(self._snapshot(db))
-            db.execute(_INSERT, row.values())
-            self._commit(db)
-            return row
+        row = None
+        try:
+            with self._explained(), closing(self._connect("rw")) as db:
+                # Closing without COMMIT rolls back, also when Ctrl-C comes in between.
+                self._begin(db, "IMMEDIATE")
+                self._place.check_file()
+                made = decide(self._snapshot(db))
+                db.execute(_INSERT, made.values())
+                row = made  # what follows is COMMIT
+                self._commit(db)
+                return row
+        except LedgerError as failed:
+            if row is not None and not _is_busy(failed.__cause__) and self._may_have(row):
+                raise ChargeUnknown(
+                    f"{failed}. That was during its last step: it may be charged; "
+                    f"`lrm budget history` shows an entry {row.sequence} of {row.time} if it was"
+                ) from failed.__cause__
+            raise
+
+    def _may_have(self, row: Row) -> bool:
+        """Whether the file has a row, or cannot be read."""
+        try:
+            return any(stored.digest == row.digest for stored in self.read().rows)
+        except LedgerError:
+            return True
 
     def _snapshot(self, db: sqlite3.Connection) -> Snapshot:
         self._check_schema(db)
@@ -184,8 +204,7 @@ class SqliteStore:
             try:
                 attempt()
             except sqlite3.OperationalError as error:
-                busy = error.sqlite_errorname.startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
-                if not busy or time.monotonic() >= deadline:
+                if not _is_busy(error) or time.monotonic() >= deadline:
                     raise
                 time.sleep(random.uniform(0.001, 0.02))  # noqa: S311 - spreads the waiters
             else:
@@ -226,6 +245,12 @@ class SqliteStore:
         return (
             f"ledger {self.name} is not a ledger, or is damaged; restore a copy whose head you know"
         )
+
+
+def _is_busy(error: BaseException | None) -> bool:
+    """Whether another process holds the lock; nothing was done then."""
+    name = getattr(error, "sqlite_errorname", "")
+    return name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
 def _is_empty(db: sqlite3.Connection) -> bool:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+LOST = "the connection was lost"
+
 _SQLSTATES = {
     "42P01": "there is no such table or view, or not in the search path of this user",
     "42501": "this user lacks a privilege: grant USAGE on the schema, and SELECT on the columns "
@@ -23,7 +25,7 @@ _SQLSTATES = {
     "53200": "the server has no memory left",
     "53300": "the server has no connection to spare",
     "57P01": "the server is being stopped, or ended the connection",
-    "08": "the connection was lost",
+    "08": LOST,
 }
 """By the first letters of PostgreSQL's SQLSTATE."""
 
@@ -66,7 +68,16 @@ def meaning(error: BaseException) -> str:
     """
     state = getattr(error, "sqlstate", None)
     known = _of(_SQLSTATES, state) or _of(_CONDITIONS, _condition(error))
+    if not known and _is_lost(error):
+        return LOST
     return known or _CLASSES.get(type(error).__name__, "")
+
+
+def _is_lost(error: BaseException) -> bool:
+    """Whether the driver itself found that it has no server: an error of the server has a code."""
+    kind = type(error)
+    ours = kind.__module__ == "psycopg" and kind.__name__ == "OperationalError"
+    return ours and getattr(error, "sqlstate", None) is None
 
 
 def _of(sentences: dict[str, str], code: object) -> str:

@@ -51,6 +51,16 @@ COPIED_BYTES = 1 << 20
 PAIRS_AT_ONCE = 50_000
 """Pairs of a person and a value that are fetched at a time."""
 
+CONNECTION = {
+    "connect_timeout": 15,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+"""What an address leaves open: a server that is gone ends a count after a minute. By its own
+settings the system asks after two hours, and a count is silent for as long as it takes."""
+
 T = TypeVar("T")
 
 # A domain stands for the type that it is based on, perhaps by way of other domains.
@@ -153,7 +163,8 @@ class PostgresCounted(Table):
     def _reading(self) -> Iterator[psycopg.Connection[Any]]:
         reason = None
         try:
-            db = self._driver.connect(self._url, client_encoding="utf8", connect_timeout=15)
+            given = self._driver.conninfo.conninfo_to_dict(self._url)
+            db = self._driver.connect(**{**CONNECTION, **given, "client_encoding": "utf8"})
         except self._driver.OperationalError as error:
             reason = why_unreachable(str(error))
         if reason is not None:  # raised here, so that no traceback contains the driver's message

@@ -102,13 +102,15 @@ class SparkTable(SparkCounted):
                 f"this is Spark {version}, and lrm needs Spark {LEAST_VERSION}.0 or later"
             )
         self._frame = frame
+        # Spark Connect looks only now whether there is such a table.
+        fields = guarded(f"reading the schema of {name!r} on Spark", lambda: frame.schema.fields)
         self._columns = tuple(
             column_of(
                 field.name,
                 field.dataType.simpleString(),
                 (field.metadata or {}).get("__CHAR_VARCHAR_TYPE_STRING", ""),
             )
-            for field in frame.schema.fields
+            for field in fields
         )
 
     @classmethod
