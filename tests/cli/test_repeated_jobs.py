@@ -1,11 +1,21 @@
 """Jobs that nobody watches: repeated under a key, with exit codes that say what was charged."""
 
 import json
+import os
 import sqlite3
+import subprocess
+import sys
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import lrm.releases
+from lrm.domain import Categories, Domain
+from pages import ROOT, blocks
+
+PAGE = ROOT / "docs" / "how-to" / "run-unattended.md"
 
 
 @pytest.fixture
@@ -102,3 +112,45 @@ def test_errors_of_files_are_data_too(run, tmp_path):
     wrong = run("domain", "check", tmp_path / "domain.yaml", "--json")
     assert wrong.exit_code == 2
     assert any(place["line"] for place in json.loads(wrong.stdout)["error"]["places"])
+
+
+@pytest.fixture
+def crontab(tmp_path):
+    """The crontab of the page, with a folder of ours; returns a function that runs its job."""
+    (text,) = [block.text for block in blocks(PAGE) if block.language == "crontab"]
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "mail").write_text('#!/bin/sh\necho "$@" >> mails; cat >> mails\n')
+    (tools / "mail").chmod(0o755)
+    text = text.replace("/srv/report/.venv/bin", f"{Path(sys.executable).parent}:{tools}")
+    *settings, job = [line for line in text.splitlines() if not line.startswith("#")]
+    environment = dict(line.split("=", 1) for line in settings)
+    environment |= {"PYTHONPATH": os.environ.get("PYTHONPATH", ""), "HOME": str(tmp_path)}
+    command = job.split(maxsplit=5)[5].replace("\\%", "%")
+
+    def here(given):
+        return given.replace("/srv/report", str(tmp_path))
+
+    def work():
+        variables = {name: here(value) for name, value in environment.items()}
+        subprocess.run(["/bin/sh", "-c", here(command)], env=variables, cwd="/", check=False)
+        return (tmp_path / "mails").read_text() if (tmp_path / "mails").exists() else ""
+
+    return work
+
+
+def test_the_crontab_of_the_page_charges_once_and_reports_what_failed(crontab, tmp_path):
+    domain = Domain([Categories("ward", ["a", "b"])], "visits")
+    lrm.plan("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", domain=domain).save(
+        tmp_path / "plan.lrm"
+    )
+    pq.write_table(pa.table({"ward": ["a", "b", "b"]}), tmp_path / "visits.parquet")
+    ledger = lrm.Ledger.open(tmp_path / "budget.sqlite")
+    ledger.create("visits", 1)
+    assert crontab() == ""
+    (answers,) = tmp_path.glob("answers-*.lrm")
+    assert crontab() == ""
+    assert '"repeated": true' in (tmp_path / "release.log").read_text()
+    answers.unlink()
+    assert crontab() == "-s visits report curator\nrelease ended with code 3\n"
+    assert len(ledger.history("visits")) == 2
