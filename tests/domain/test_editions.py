@@ -71,7 +71,7 @@ def march():
 
 
 def test_a_plan_serves_months_of_the_same_shape(march, tmp_path):
-    with pytest.raises(BudgetError, match="the plan is for the dates of 2025-03; plan the"):
+    with pytest.raises(BudgetError, match="the plan is for 2025-03; plan the"):
         march.at("2025-05")
     may = march.for_batch(lrm.sql(BATCH, parse_domain(TEXT).at("2025-05")))
     assert may.measured is march.measured

@@ -8,7 +8,7 @@ import lrm
 from lrm.domain import persons
 from lrm.domain.file import domain_text, parse_declared
 from lrm.domain.people import Feature, flag
-from lrm.errors import DomainError, LedgerError
+from lrm.errors import BudgetError, DomainError, LedgerError
 from lrm.ledger import Ledger
 from lrm.privacy.mechanism import shown_to_owner
 from lrm.tables.people import open_people
@@ -126,6 +126,45 @@ def test_a_person_in_one_month_moves_that_edition_alone(stored, tmp_path):
                 assert np.abs(change).sum() <= (most[name] if other == month else 0)
                 moved[name] += np.abs(change).sum()
     assert min(moved.values()) > 0
+
+
+def test_several_editions_together_are_moved_by_rows_that_are_replaced():
+    """Brute force: rows of one month decide which rows and numbers of the others count."""
+    several = levels_at("2025-01..2025-03")
+    largest = dict.fromkeys(several, 0)
+    for seed in range(6):
+        data = data_of(seed)
+        whole = {name: counted(level, data) for name, level in several.items()}
+        for person in range(6):
+            for month in MONTHS[1:]:
+                kept = {
+                    name: frame[
+                        (frame["customer"] != person).fillna(value=True)
+                        | ~in_month(frame, column, month)
+                    ]
+                    for (name, frame), column in zip(data.items(), ("day", "at"), strict=True)
+                }
+                for name, level in several.items():
+                    change = np.abs(counted(level, kept) - whole[name]).sum()
+                    assert change <= level.domain.unit.factor
+                    largest[name] = max(largest[name], change)
+    # More than as many as count of a person, which is all that one month by itself can move.
+    assert largest["persons"] == 2
+    assert all(largest[name] > level.domain.unit.max_rows for name, level in several.items())
+
+
+def test_the_noise_of_several_editions_is_twice_that_of_one():
+    text = "SELECT category, COUNT(*) AS n FROM orders GROUP BY category"
+    one, several = (
+        lrm.plan(text, domain=MONTHLY.at(edition), objective="total", noise="gaussian")
+        for edition in ("2025-01", "2025-01..2025-03")
+    )
+    assert several.unit.periods == 3
+    assert several.standard_errors(rho=1) == pytest.approx(2 * one.standard_errors(rho=1))
+    with pytest.raises(BudgetError, match=r"the plan is for 2025-01; plan the"):
+        one.at("2025-01..2025-03")
+    assert several.for_batch(one.workload) is None
+    assert several.unit.steps_of(MONTHLY.unit) == 1
 
 
 def test_editions_are_those_of_the_rows_alone():

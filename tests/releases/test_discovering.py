@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import lrm
+from lrm.domain.discovery import Discovery
 from lrm.domain.file import domain_text, parse_declared, read_domain
 from lrm.errors import TableError, UsageError
 from lrm.privacy.budget import ApproxZCDP
@@ -122,6 +123,44 @@ def test_a_table_of_a_people(orders, tmp_path):
     assert made.whole.guarantee.delta == Fraction(1, 10**7)
     with pytest.raises(UsageError, match="name the table of 'shop'"):
         discover(people, orders, "tag", ledger=None, **AMOUNTS)
+
+
+def test_values_that_only_conditions_name_count_as_used(orders):
+    """Numbers of persons by value are yes/no features: the attribute is none of their table."""
+    found = discover(
+        parse_declared(PEOPLE), orders, "tag", table="orders", ledger=None, **AMOUNTS
+    ).domain
+    for text in (
+        "SELECT tag, COUNT(DISTINCT who) AS n FROM orders GROUP BY tag",
+        "SELECT tag, COUNT(DISTINCT who) AS n FROM orders GROUP BY tag; SELECT COUNT(*) FROM orders",
+    ):
+        plan = lrm.plan(text, domain=found, noise="gaussian", effort="quick")
+        made = lrm.release(plan, {"orders": orders}, rho="0.1", ledger=None)
+        assert [name for name, _ in made.whole.discoveries] == ["tag"]
+        assert made.whole.guarantee == ApproxZCDP(Fraction(15, 100), Fraction(1, 10**7))
+
+
+def test_equal_records_are_discoveries_of_their_own():
+    entry = Discovery(1, "0.05", "1e-7", most=1, least=18, scale=3.2, length=40)
+    tag = lrm.Categories("tag", ["a", "b"], discovered=[entry, entry])
+    plan = lrm.plan("SELECT tag, COUNT(*) AS n FROM t GROUP BY tag", domain=lrm.Domain([tag], "t"))
+    made = lrm.release(plan, [3, 4], epsilon="0.2")
+    assert made.whole.guarantee == ApproxZCDP(Fraction(12, 100), Fraction(2, 10**7))
+
+
+def test_several_editions_need_a_higher_threshold(orders):
+    """Rows of one month decide which of a person's values count in all of them."""
+    shop = parse_declared(SHOP)
+    one, several = (
+        discover(shop, orders, "tag", edition=edition, ledger=None, **AMOUNTS).record
+        for edition in ("2025-02", "2025-01..2025-03")
+    )
+    assert several.scale == pytest.approx(one.scale * 2**0.5)
+    assert several.least > one.least
+    replaced = parse_declared(SHOP.replace("max_rows: 4}", "max_rows: 4, neighbours: substitute}"))
+    assert replaced != shop
+    with pytest.raises(UsageError, match="discover the values of one edition"):
+        discover(replaced, orders, "tag", edition="2025-01..2025-03", ledger=None, **AMOUNTS)
 
 
 def test_what_is_wrong_is_found_before_the_charge(orders, tmp_path):

@@ -89,6 +89,32 @@ def test_rows_of_a_person_in_one_period_move_that_edition_alone(relative):
     np.testing.assert_array_equal(counted(table, domain.at("2024-02")), whole["2024-02"])
 
 
+def test_rows_of_a_person_in_one_of_several_periods_replace_others():
+    """Brute force: twice as many rows move as of one period, and more than as many happen to."""
+    domain = domain_of("day", "month", PERSON).at("2024-01..2024-03")
+    assert domain.unit.factor == 2 * PERSON.max_rows
+    largest = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        made = [
+            {"who": 1, "day": dt.date(2024, int(month), 9), "state": state, "age": int(age)}
+            for month, age, state in zip(
+                rng.integers(1, 4, 12),
+                rng.integers(0, 100, 12),
+                rng.choice(["NY", "NJ", "CA"], 12),
+                strict=True,
+            )
+        ]
+        whole = domain.count(made)
+        for month in (1, 2, 3):
+            moved = np.abs(domain.count([r for r in made if r["day"].month != month]) - whole).sum()
+            assert moved <= domain.unit.factor
+            largest = max(largest, moved)
+    assert largest > PERSON.max_rows
+    rows = domain_of("day", "month").at("2024-01..2024-03")
+    assert rows.unit.factor == 1, "single rows take the place of no other"
+
+
 def at(text, person):
     """A row at an instant, whatever the zone that it is written in."""
     return {"who": person, "at": None if text is None else dt.datetime.fromisoformat(text)}

@@ -122,8 +122,10 @@ class Domain:
         object.__setattr__(self, "impossible", tuple(impossible))
         self._check()
         if isinstance(self.unit, PrivacyUnit):
-            period = None if editions is None else editions.by
-            object.__setattr__(self, "unit", replace(self.unit, period=period, by=self._groups()))
+            period, periods = (None, None) if editions is None else (editions.by, editions.together)
+            periods = None if self.unit.column is None else periods
+            unit = replace(self.unit, period=period, periods=periods, by=self._groups())
+            object.__setattr__(self, "unit", unit)
 
     def _groups(self) -> GroupLimit | None:
         """The limit by group of the unit, with the place of its attribute."""

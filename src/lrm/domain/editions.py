@@ -69,6 +69,11 @@ class Editions:
         return () if self.edition is None else tuple(edition.name for edition in self.each)
 
     @property
+    def together(self) -> int | None:
+        """How many editions are read together; None for one."""
+        return len(self.names) if len(self.names) > 1 else None
+
+    @property
     def first(self) -> dt.date:
         """The first day that is read."""
         return self.each[0].first

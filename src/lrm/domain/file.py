@@ -197,7 +197,8 @@ def domain_text(domain: Declared) -> str:
     unit = domain.unit.facts
     if domain.unit.column is None:
         unit = {"neighbours": domain.unit.neighbours}
-    unit.pop("period", None)  # that of the editions
+    for name in ("period", "periods"):  # those of the editions
+        unit.pop(name, None)
     if unit.pop("by", None) is not None and domain.unit.by is not None:
         unit |= limit_facts(domain.unit.by)
     editions = domain.editions

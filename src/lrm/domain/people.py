@@ -384,8 +384,10 @@ class People:
     @property
     def unit(self) -> PrivacyUnit:
         """Whom a budget for these people protects, and a release over several levels."""
-        period = None if self.editions is None else self.editions.by
-        return PrivacyUnit(PERSON, 1, self.neighbours, self.name, period)
+        if self.editions is None:
+            return PrivacyUnit(PERSON, 1, self.neighbours, self.name)
+        period, periods = self.editions.by, self.editions.together
+        return PrivacyUnit(PERSON, 1, self.neighbours, self.name, period, periods=periods)
 
 
 def _check_different(names: Iterable[str], what: str) -> None:

@@ -18,7 +18,7 @@ MOST_ROWS = 10**9
 PERSON = "(person)"
 """The column of a table that has one row per person of a people."""
 
-LATER = ("people", "period", "by")
+LATER = ("people", "period", "by", "periods")
 """Facts that are left out where they are None, as in files from before there were any."""
 
 
@@ -97,6 +97,9 @@ class PrivacyUnit:
         and ``max_rows`` in each. Rows of the same person in another period are another unit.
     by
         A further limit of a person's rows, in each cell of an attribute.
+    periods
+        How many periods are counted together, where they are several: a person's rows in one of
+        them then decide which of their rows in the others count. None for one period.
 
     Examples
     --------
@@ -112,6 +115,7 @@ class PrivacyUnit:
     people: str | None = None
     period: Period | None = None
     by: GroupLimit | None = None
+    periods: int | None = None
 
     def __post_init__(self) -> None:
         if self.column is not None and not (isinstance(self.column, str) and self.column.strip()):
@@ -136,6 +140,10 @@ class PrivacyUnit:
             )
         if self.by is not None and (not isinstance(self.by, GroupLimit) or self.column is None):
             raise BudgetError("by limits the rows of a person in each group; give column too")
+        if self.periods is not None and (self.period is None or self.column is None):
+            raise BudgetError("periods is for the rows of persons in several periods")
+        if self.periods is not None and not (type(self.periods) is int and self.periods > 1):
+            raise BudgetError(f"periods must be a whole number above 1, not {spell(self.periods)}")
 
     @property
     def most_rows(self) -> int:
@@ -149,12 +157,22 @@ class PrivacyUnit:
         """Factor by which the sensitivity of one record is multiplied for one unit.
 
         A person who is added or removed changes up to ``most_rows`` records; one who is
-        replaced takes as many out and brings as many in.
+        replaced takes as many out and brings as many in. Of several periods that are counted
+        together, so does one whose rows in a single period are removed: other rows of that person
+        may take their places, and a number per person may be another one.
 
         >>> PrivacyUnit(max_rows=3, neighbours="substitute").factor
         6
+        >>> PrivacyUnit("pid", 3, period="month", periods=2).factor
+        6
         """
-        return self.most_rows if self.neighbours == "add-remove" else 2 * self.most_rows
+        twice = (self.neighbours == "substitute") + (self.periods is not None)
+        return self.most_rows << twice
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether neighbours differ by records that are replaced, rather than added or removed."""
+        return self.neighbours == "substitute" or self.periods is not None
 
     @property
     def protected(self) -> str:
@@ -164,7 +182,7 @@ class PrivacyUnit:
         ('one row', 'one person with at most 5 rows')
         """
         if self.period is not None:
-            whole = replace(self, period=None).protected
+            whole = replace(self, period=None, periods=None).protected
             return f"{whole} {'in' if self.column else 'of'} one {self.period}"
         if self.people is not None:
             return f"one person of {self.people!r}, with all rows in all tables"
@@ -215,7 +233,7 @@ class PrivacyUnit:
 
     @property
     def facts(self) -> dict[str, object]:
-        """The unit as plain values, for JSON; without ``people``, ``period``, ``by`` if None."""
+        """The unit as plain values, for JSON; without those of ``LATER`` that are None."""
         facts = asdict(self)
         facts["by"] = None if self.by is None else self.by.facts
         return {key: value for key, value in facts.items() if key not in LATER or value is not None}
@@ -235,13 +253,13 @@ class PrivacyUnit:
 
         >>> PrivacyUnit.from_facts({"column": "pid", "max_rows": 1, "neighbours": "add-remove"})
         PrivacyUnit(column='pid', max_rows=1, neighbours='add-remove', people=None, period=None, \
-by=None)
+by=None, periods=None)
         """
         if not isinstance(facts, dict) or {*facts, *LATER} != set(cls.__slots__):
             raise BudgetError(
                 "a privacy unit must have exactly the fields column, max_rows, neighbours and, "
-                "for persons with several tables, people; for editions, period; for limits by "
-                "group, by"
+                "for persons with several tables, people; for editions, period and periods; for "
+                "limits by group, by"
             )
         by = facts.get("by")
         if by is not None:

@@ -125,8 +125,13 @@ def discover(  # noqa: PLR0913 - what is looked for, how, and what is charged
         parse_amount(delta, "delta", least=LEAST_DELTA, most=Fraction(1, 2)),
     )
     private = _private_table(declared, table)
-    unit = declared.unit
     editions = _editions(private, edition)
+    unit = declared.unit if edition is None else declared.at(edition).unit
+    if unit.neighbours == "substitute" and unit.periods is not None:
+        raise UsageError(
+            "a person who is replaced in one of several periods may take a value of another "
+            "person's rows; discover the values of one edition, or of persons added or removed"
+        )
     if isinstance(length, bool) or not 1 <= length <= LONGEST:
         raise UsageError(f"length must be from 1 to {LONGEST:,} characters")
     known = _known(private, attribute, column)
@@ -143,7 +148,7 @@ def discover(  # noqa: PLR0913 - what is looked for, how, and what is charged
     )
     opened = open_table(source)
     opened.check_values(wanted)
-    threshold = Threshold.of(guarantee, most, replaced=unit.neighbours == "substitute")
+    threshold = Threshold.of(guarantee, most, replaced=unit.is_replaced)
     name = budget or (declared.name if isinstance(declared, People) else declared.table) or ""
     head = _charge(ledger, name, guarantee, unit, attribute, editions)
     try:

@@ -6,6 +6,7 @@ about: those of the same edition.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -70,7 +71,7 @@ def whole_of(release: Release) -> Whole:
     """
     same: list[tuple[str, Discovery]] = []
     others: list[tuple[str, Discovery]] = []
-    for name, entry in dict.fromkeys(_discoveries(release)):
+    for name, entry in _discoveries([release]):
         (same if _is_about(release, entry) else others).append((name, entry))
     guarantee = None
     if same:
@@ -86,7 +87,7 @@ def added_up(releases: Sequence[Release]) -> str:
     A discovery that several of the releases use was made once, and counts once.
     """
     amounts = [release.privacy for release in releases]
-    found = dict.fromkeys(pair for release in releases for pair in _discoveries(release))
+    found = list(_discoveries(releases))
     if not found and all(isinstance(privacy, PureDP) for privacy in amounts):
         pure = (entry.epsilon for entry in amounts if isinstance(entry, PureDP))
         return equation("ε", sum(pure, Fraction(0)))
@@ -96,12 +97,29 @@ def added_up(releases: Sequence[Release]) -> str:
     return equation("ρ", rho) + (f" with {equation('δ', delta)}" if found else "")
 
 
-def _discoveries(release: Release) -> Iterator[tuple[str, Discovery]]:
-    for level in release.levels:
+def _discoveries(releases: Sequence[Release]) -> Iterator[tuple[str, Discovery]]:
+    """The discoveries before some releases, each with its attribute.
+
+    Statements name values of all tables of a level, also where they are no attributes of it: yes/no
+    features per value. One that several levels or releases use was made once; equal records of one
+    attribute are discoveries of their own.
+    """
+    found: Counter[tuple[str, str, Discovery]] = Counter()
+    for level in (level for release in releases for level in release.levels):
         domain = level.plan.workload.domain
-        for attribute in () if domain is None else domain.attributes:
-            if isinstance(attribute, Categories):
-                yield from ((attribute.name, entry) for entry in attribute.discovered or ())
+        if domain is None:
+            continue
+        tables = {"": domain.attributes}
+        if domain.level is not None:
+            tables = {table.name: table.attributes for table in domain.level.tables}
+        for table, attributes in tables.items():
+            found |= Counter(
+                (table, attribute.name, entry)
+                for attribute in attributes
+                if isinstance(attribute, Categories)
+                for entry in attribute.discovered or ()
+            )
+    yield from ((name, entry) for _, name, entry in found.elements())
 
 
 def _rho(release: Release) -> Fraction:

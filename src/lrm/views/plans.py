@@ -299,7 +299,7 @@ def _bounds(plan: Plan, expected: Accuracy) -> dict[str, float]:
     if not isinstance(privacy, PureDP):
         return bounds
     scale = (float(privacy.epsilon) / expected.unit.factor) ** 2
-    if expected.unit.neighbours == "add-remove":  # replaced units move differences of columns only
+    if not expected.unit.is_replaced:  # replaced units move differences of columns only
         bounds["any_mechanism_lower_bound"] = spectrum.any_mechanism_lower_bound / scale
     return {
         **bounds,

@@ -96,7 +96,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         norm = self.measured.norm
-        if isinstance(norm, BodyNorm) and norm.replaced and self.unit.neighbours != "substitute":
+        if isinstance(norm, BodyNorm) and norm.replaced and not self.unit.is_replaced:
             raise ConvergenceError("the noise is for replaced units, but the plan has others")
         if self.exact:
             check_exactness(self.mechanism, self.reconstruction_map)
@@ -229,7 +229,8 @@ class Plan:
         """The same plan for another edition of the report, such as ``"2025-04"``.
 
         Where attributes start with the edition, their dates are others, and so is the batch: plan
-        its statements for the edition then, or give the new batch to `for_batch`.
+        its statements for the edition then, or give the new batch to `for_batch`. So do where
+        several editions are read together, or no longer are: noise is for another unit.
         """
         domain = self.workload.domain
         if domain is None or domain.editions is None:
@@ -238,9 +239,10 @@ class Plan:
             return self
         rest = domain.rest_axes
         moved = domain.declared.at(edition)
-        if moved.declared.attributes != domain.declared.attributes:
+        same = moved.declared.attributes == domain.declared.attributes
+        if not same or moved.unit != domain.unit:
             raise BudgetError(
-                f"the plan is for the dates of {domain.editions.edition or 'no edition'}; plan the "
+                f"the plan is for {domain.editions.edition or 'one edition'}; plan the "
                 f"statements for {edition} (--edition, or domain.at({edition!r}))"
             )
         return self._at(replace(self.workload, domain=moved.with_rest(rest)), edition)

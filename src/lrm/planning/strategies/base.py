@@ -121,9 +121,9 @@ class Problem:
 
     @property
     def has_replaced_units(self) -> bool:
-        """Whether the domain declares that neighbours differ in a replaced privacy unit."""
+        """Whether neighbours differ by records that are replaced, as the domain declares."""
         domain = self.workload.domain
-        return domain is not None and domain.unit.neighbours == "substitute"
+        return domain is not None and domain.unit.is_replaced
 
     @property
     def has_long_ranges(self) -> bool:
