@@ -410,7 +410,8 @@ class Level:
         The table whose rows are the events; None for the level of persons.
     columns
         The columns that are used, by name: of the base, of tables with one row per person, or
-        declared features.
+        declared features. Where several tables have a name, it is that of the first of these; the
+        column of another is called ``table.column``.
     features
         Further features that statements define; of events, whether the person has a row in a table
         of persons.
@@ -459,16 +460,27 @@ class Level:
     def sources(self) -> dict[str, tuple[PrivateTable, Attribute]]:
         """The table and the attribute of each column that is no feature, by name."""
         sources = {}
-        tables = [*([] if self.table is None else [self.table]), *self.people.singles]
         for name in self.all_columns:
             if name in self.every_feature:
                 continue
-            owners = [(table, table.attribute(name)) for table in tables]
-            matches = [(table, attribute) for table, attribute in owners if attribute is not None]
-            if not matches:
+            source = self._source(name)
+            if source is None:
                 raise DomainError(f"no column of the level is called {name!r}")
-            sources[name] = matches[0]
+            sources[name] = source
         return sources
+
+    def _source(self, name: str) -> tuple[PrivateTable, Attribute] | None:
+        """The column that a name stands for: ``column``, or ``table.column``."""
+        tables = [*([] if self.table is None else [self.table]), *self.people.singles]
+        folded = name.casefold()
+        for table in tables:
+            if (attribute := table.attribute(name)) is not None:
+                return table, attribute
+        for table in tables:
+            for attribute in table.attributes:
+                if f"{table.name}.{attribute.name}".casefold() == folded:
+                    return table, attribute
+        return None
 
     @cached_property
     def domain(self) -> Domain:

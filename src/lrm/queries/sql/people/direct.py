@@ -44,6 +44,7 @@ class DirectSelect(PeopleSelect):
                 inner.append(other)
             every[folded(join.this.alias_or_name)] = other
             self.check_join(join, table, other)
+        self.tables = every
         events = [one for one in every.values() if not one.is_single]
         events = self._without_missing(every, events)
         self.node.set("joins", joins)
@@ -65,7 +66,7 @@ class DirectSelect(PeopleSelect):
     ) -> Lowered:
         """A SELECT over one table of events: of rows, of different persons, or of both."""
         self.check_windows(self.node, table)
-        counted = CountedPersons(self.features, self.node, self.conditions)
+        counted = CountedPersons(self.features, self.node, self.conditions, every)
         persons, rows = counted.aggregates_of(table)
         if persons and not rows:
             return Lowered(counted.lower(table, every), (None,))

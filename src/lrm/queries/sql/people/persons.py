@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from lrm.domain.people import PrivateTable
 from lrm.queries.sql.bind.scope import bare, folded
-from lrm.queries.sql.people.features import conjunction, unqualified
+from lrm.queries.sql.people.features import conjunction
 from lrm.queries.sql.people.groups import group_values, union_by_group
 from lrm.queries.sql.people.select import (
     PeopleSelect,
@@ -90,7 +90,7 @@ class CountedPersons(PeopleSelect):
         target = node
         if isinstance(node.parent, exp.Filter):
             target = node.parent
-            conditions = [*conditions, unqualified(target.expression.this)]
+            conditions = [*conditions, target.expression.this.copy()]
         where = exp.Where(this=conjunction(conditions))
         target.replace(exp.Filter(this=node.copy(), expression=where))
 
@@ -100,7 +100,7 @@ class CountedPersons(PeopleSelect):
         if isinstance(node.parent, exp.Filter):
             target = node.parent
             conditions = [*conditions, target.expression.this]
-        extra = [unqualified(condition) for condition in conditions]
+        extra = [self.of_rows(condition, table) for condition in conditions]
         column: exp.Expr = self.features.want(table, "exists", None, conjunction([*rest, *extra]))
         if self.known is not None:
             column = exp.and_(condition_of(None), column)

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from lrm.domain import Attribute, Categories, Dates, Integers
 from lrm.domain.people import PERSONS, SOURCE, People, PrivateTable
 from lrm.queries.sql.bind.scope import bare, flat, folded, place
 from lrm.queries.sql.people.features import Features, conjunction, unqualified
@@ -39,6 +40,7 @@ class PeopleSelect:
     features: Features
     node: exp.Select
     conditions: list[exp.Expr] = field(default_factory=list)
+    tables: Tables = field(default_factory=dict)
 
     @property
     def people(self) -> People:
@@ -60,12 +62,75 @@ class PeopleSelect:
             for join in node.args.get("joins") or []
             if folded(join.this.name) in lookups
         }
-        for column in node.find_all(exp.Column):
+        for column in list(node.find_all(exp.Column)):
             if folded(column.table) not in joined:
-                column.set("table", None)
+                self._name_in_level(column, node)
         for condition in self.conditions:
             node.where(condition.copy(), copy=False)
         return node
+
+    def _name_in_level(self, column: exp.Column, node: exp.Select) -> None:
+        """Write a column as the level calls it, without its table.
+
+        A name that several tables have is that of the events, else of the first table of persons
+        (`lrm.domain.people.Level`); the columns of others are called ``table.column`` there.
+        """
+        if column.name in self.features.names or self._is_output_name(column, node):
+            return
+        owner = self.owner_of(column)
+        attribute = None if owner is None else owner.attribute(column.name)
+        column.set("table", None)
+        if owner is None or attribute is None:
+            return
+        rows = [table for table in self.tables.values() if not table.is_single]
+        order = [*rows, *self.people.singles]
+        if next(table for table in order if table.attribute(column.name)) is owner:
+            return
+        if column.parent is node and column.arg_key == "expressions":
+            column.replace(exp.alias_(column.copy(), column.name))
+            column = node.expressions[[value_of(e) for e in node.expressions].index(column)].this
+        column.set("this", exp.to_identifier(f"{owner.name}.{attribute.name}", quoted=True))
+
+    def _is_output_name(self, column: exp.Column, node: exp.Select) -> bool:
+        """Whether a name in ORDER BY, or one that several tables have, is that of a result."""
+        plain = (exp.column(column.name), exp.column(column.name, quoted=True))
+        names = {folded(e.alias_or_name) for e in node.expressions if value_of(e) not in plain}
+        if column.table or folded(column.name) not in names:
+            return False
+        return column.find_ancestor(exp.Order) is not None or len(self._owners(column)) > 1
+
+    def _owners(self, column: exp.Column) -> list[PrivateTable]:
+        """The tables of the SELECT that have a column of this name."""
+        every = dict.fromkeys(self.tables.values())
+        return [table for table in every if table.attribute(column.name) is not None]
+
+    def owner_of(self, column: exp.Column) -> PrivateTable | None:
+        """The table of a column; None of others, such as a lookup's; an error for two of a name."""
+        if column.table:
+            return self.tables.get(folded(column.table))
+        owners = self._owners(column)
+        if len(owners) > 1:
+            names = " and ".join(table.name for table in owners)
+            raise refuse(
+                "unknown-column",
+                f"column {column.name!r}",
+                f"{names} have a column of this name; write which one",
+                at=place(column),
+            )
+        return owners[0] if owners else None
+
+    def of_rows(self, condition: exp.Expr, table: PrivateTable) -> exp.Expr:
+        """A condition on rows of one table, without table names; an error for other tables."""
+        for column in condition.find_all(exp.Column):
+            owner = self.tables.get(folded(column.table)) if column.table else None
+            if owner is not None and owner is not table:
+                raise refuse(
+                    "subquery",
+                    f"{column.sql(dialect=DUCKDB)!r} in a condition on rows of {table.name!r}",
+                    "put conditions on the person in WHERE",
+                    at=place(column),
+                )
+        return unqualified(condition)
 
     def where_parts(self) -> list[exp.Expr]:
         """The conditions that AND joins in WHERE."""
@@ -84,7 +149,10 @@ class PeopleSelect:
         own: list[exp.Expr] = []
         outer: list[exp.Expr] = []
         for part in [] if where is None else flat(where.this):
-            (own if self.is_about(part, table, every) else outer).append(unqualified(part))
+            if self.is_about(part, table, every):
+                own.append(unqualified(part))
+            else:
+                outer.append(part.copy())
         return own, outer
 
     def is_about(self, node: exp.Expr, table: PrivateTable, every: Tables) -> bool:
@@ -94,7 +162,7 @@ class PeopleSelect:
             if column.name in self.features.names:
                 owners.add("")  # of the person
                 continue
-            owner = every.get(folded(column.table)) if column.table else None
+            owner = every.get(folded(column.table)) if column.table else self.owner_of(column)
             if owner is None:
                 known = [one for one in (table, *every.values()) if one.attribute(column.name)]
                 owner = known[0] if known else table
@@ -147,12 +215,14 @@ class PeopleSelect:
             target, conditions = aggregate, list(rest)
             if isinstance(aggregate.parent, exp.Filter):
                 target = aggregate.parent
-                conditions.append(unqualified(target.expression.this))
+                conditions.append(self.of_rows(target.expression.this, table))
             target.replace(self.feature(aggregate, table, conditions))
         features = self.features.names
-        for column in holder.find_all(exp.Column):
-            single = any(one.attribute(column.name) for one in self.people.singles)
-            if column.name not in features and table.attribute(column.name) and not single:
+        for column in list(holder.find_all(exp.Column)):
+            if column.name in features:
+                continue
+            owner = self.owner_of(column) or (table if table.attribute(column.name) else None)
+            if owner is not None and not owner.is_single:
                 raise refuse(
                     "group-by",
                     f"{column.sql(dialect=DUCKDB)!r} beside aggregates per person",
@@ -160,7 +230,6 @@ class PeopleSelect:
                     "such as MIN, or in a condition",
                     at=place(column),
                 )
-            column.set("table", None)
         result: exp.Expr = holder.this
         return result
 
@@ -199,20 +268,25 @@ class PeopleSelect:
         inner = bare(node.this) if node.this is not None else None
         counted = _counted_condition(node)
         if counted is not None:
-            return want(table, "count", None, conjunction([*rest, unqualified(counted)]))
+            return want(table, "count", None, conjunction([*rest, self.of_rows(counted, table)]))
         if isinstance(node, exp.LogicalOr):
-            return want(table, "exists", None, conjunction([*rest, unqualified(node.this)]))
+            condition = self.of_rows(node.this, table)
+            return want(table, "exists", None, conjunction([*rest, condition]))
         if isinstance(node, exp.Count) and isinstance(inner, exp.Star):
             return want(table, "count", None, conjunction(rest))
         distinct = isinstance(inner, exp.Distinct)
         value = bare(inner.expressions[0]) if isinstance(inner, exp.Distinct) else inner
-        attribute = table.attribute(value.name) if isinstance(value, exp.Column) else None
+        own = isinstance(value, exp.Column) and (
+            not value.table or self.tables.get(folded(value.table)) in {None, table}
+        )
+        attribute = table.attribute(value.name) if own else None
         is_person = isinstance(value, exp.Column) and folded(value.name) == folded(table.person)
         if isinstance(node, exp.Count) and is_person and not distinct:
             return want(table, "count", None, conjunction(rest))
         kinds: dict[type[exp.Expr], str] = {exp.Sum: "sum", exp.Min: "min", exp.Max: "max"}
         if attribute is not None and isinstance(node, exp.Count):
             if distinct:
+                _check_single_values(attribute, node)
                 return want(table, "distinct", attribute.name, conjunction(rest))
             known = exp.Not(this=exp.Is(this=exp.column(attribute.name), expression=exp.Null()))
             return want(table, "count", None, conjunction([*rest, known]))
@@ -224,6 +298,25 @@ class PeopleSelect:
             "features are COUNT, COUNT(DISTINCT x), SUM, MIN, MAX and BOOL_OR of one column",
             at=place(node),
         )
+
+
+def _check_single_values(attribute: Attribute, node: exp.Expr) -> None:
+    """Refuse to count different values of a column by cells that hold several of them."""
+    if not (isinstance(attribute, Categories) or orders_rows(attribute)):
+        raise refuse(
+            "aggregate",
+            f"{node.sql(dialect=DUCKDB)} per person",
+            f"the cells of {attribute.name!r} hold several values each, so that different values "
+            "are not known; declare it by day, or with width 1",
+            at=place(node),
+        )
+
+
+def orders_rows(attribute: Attribute) -> bool:
+    """Whether each cell of an attribute has one value, in the order of values."""
+    if isinstance(attribute, Dates):
+        return attribute.by == "day" and not attribute.time
+    return isinstance(attribute, Integers) and attribute.width == 1
 
 
 def table_of(people: People, node: Any) -> PrivateTable | None:

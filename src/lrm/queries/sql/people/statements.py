@@ -164,10 +164,11 @@ class Lowering:
         owners = [table for table in people.tables if table.is_single or table.name == base]
         columns = list(
             dict.fromkeys(
-                attribute.name
+                name
                 for table in owners
                 for attribute in table.attributes
-                if folded(attribute.name) in names
+                for name in (attribute.name, f"{table.name}.{attribute.name}")
+                if folded(name) in names
             )
         )
         if base is None:

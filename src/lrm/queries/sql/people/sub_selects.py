@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from lrm.domain import Attribute, Dates, Integers
 from lrm.domain.people import PrivateTable
 from lrm.queries.sql.bind.scope import bare, folded
 from lrm.queries.sql.people.features import conjunction
@@ -18,6 +17,7 @@ from lrm.queries.sql.people.select import (
     aggregates_in,
     is_person,
     numbered,
+    orders_rows,
     resolved_group,
     value_of,
 )
@@ -40,6 +40,7 @@ class PerPersonSelect(PeopleSelect):
                 raise refuse("join", "this JOIN in a sub-select per person", "join persons alone")
             every[folded(join.this.alias_or_name)] = other
             self.check_join(join, table, other)
+        self.tables = every
         rest, outer = self.split_where(inner, table, every)
         groups = self._further_groups(inner, table, every)
         if groups:
@@ -61,6 +62,7 @@ class PerPersonSelect(PeopleSelect):
         That a person has a row in it becomes a condition.
         """
         every: Tables = {folded(inner.args["from_"].this.alias_or_name): table}
+        self.tables = every
         rest, outer = self.split_where(inner, table, every)
         if outer or inner.args.get("joins") or self._further_groups(inner, table, every):
             raise refuse(
@@ -130,7 +132,7 @@ class PerPersonSelect(PeopleSelect):
         labels: dict[str, str],
     ) -> exp.Expr:
         """The outer SELECT over persons with rows of one value."""
-        part = PerPersonSelect(self.features, node, list(self.conditions))
+        part = PerPersonSelect(self.features, node, list(self.conditions), self.tables)
         columns = part._grouped(inner, table, rest, labels)
         part.conditions += [self.features.want(table, "exists", None, conjunction(rest)), *outer]
         part.substitute(columns, table)
@@ -263,10 +265,3 @@ class PerPersonSelect(PeopleSelect):
 def _names(node: exp.Expr, name: str) -> bool:
     """Whether an expression is a column of a name."""
     return isinstance(node, exp.Column) and folded(node.name) == name
-
-
-def orders_rows(attribute: Attribute) -> bool:
-    """Whether the cells of an attribute put rows in order as their values do."""
-    if isinstance(attribute, Dates):
-        return attribute.by == "day" and not attribute.time
-    return isinstance(attribute, Integers) and attribute.width == 1
