@@ -35,7 +35,8 @@ STATEMENTS = [
        WHERE c.region <> 'e' GROUP BY r ORDER BY n DESC""",
     """SELECT o.region, c.region AS home, COUNT(*) AS n FROM orders o
        JOIN customers c ON o.customer = c.id WHERE o.month > 1 GROUP BY o.region, c.region""",
-    """SELECT COUNT(*) FILTER (WHERE c.region = 'n') AS n, COUNT(*) FILTER (WHERE o.region = 'n') AS m
+    """SELECT COUNT(*) FILTER (WHERE c.region = 'n') AS n,
+       COUNT(*) FILTER (WHERE o.region = 'n') AS m
        FROM orders o JOIN customers c ON o.customer = c.id""",
     """SELECT c.region, COUNT(DISTINCT o.customer) AS n FROM orders o
        JOIN customers c ON o.customer = c.id WHERE o.region = 's' GROUP BY c.region""",
@@ -106,7 +107,7 @@ def test_levels_with_such_columns_are_written_and_read():
     ("text", "words"),
     [
         (
-            "SELECT region, COUNT(*) FROM orders o JOIN customers c ON o.customer = c.id GROUP BY 1",
+            "SELECT region, COUNT(*) FROM orders o JOIN customers c ON customer = id GROUP BY 1",
             "orders and customers have a column of this name",
         ),
         (

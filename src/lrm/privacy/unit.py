@@ -134,12 +134,15 @@ class PrivacyUnit:
             raise BudgetError(f"people must be the name of a people, not {spell(self.people)}")
         if self.people is not None and self.column is None:
             raise BudgetError("the persons of a people are named by a column; give column")
+        self._check_periods()
+        if self.by is not None and (not isinstance(self.by, GroupLimit) or self.column is None):
+            raise BudgetError("by limits the rows of a person in each group; give column too")
+
+    def _check_periods(self) -> None:
         if self.period is not None and self.period not in PERIODS:
             raise BudgetError(
                 f"period must be one of {', '.join(PERIODS)}, not {spell(self.period)}"
             )
-        if self.by is not None and (not isinstance(self.by, GroupLimit) or self.column is None):
-            raise BudgetError("by limits the rows of a person in each group; give column too")
         if self.periods is not None and (self.period is None or self.column is None):
             raise BudgetError("periods is for the rows of persons in several periods")
         if self.periods is not None and not (type(self.periods) is int and self.periods > 1):
