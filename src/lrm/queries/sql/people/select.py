@@ -276,10 +276,10 @@ class PeopleSelect:
             return want(table, "count", None, conjunction(rest))
         distinct = isinstance(inner, exp.Distinct)
         value = bare(inner.expressions[0]) if isinstance(inner, exp.Distinct) else inner
-        own = isinstance(value, exp.Column) and (
-            not value.table or self.tables.get(folded(value.table)) in {None, table}
-        )
-        attribute = table.attribute(value.name) if own else None
+        attribute = None
+        if isinstance(value, exp.Column):
+            owner = self.tables.get(folded(value.table)) if value.table else table
+            attribute = table.attribute(value.name) if owner in {None, table} else None
         is_person = isinstance(value, exp.Column) and folded(value.name) == folded(table.person)
         if isinstance(node, exp.Count) and is_person and not distinct:
             return want(table, "count", None, conjunction(rest))
