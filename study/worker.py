@@ -169,7 +169,8 @@ def _computed_plan(task: Task, context: Context) -> tuple[Plan, _Costs]:
     clock = _Clock(task.cases[0], context)
     wall, cpu = time.perf_counter(), time.process_time()
     options: dict[str, Any] = {"noise": "laplace", **dict(task.plan.options)}
-    made = plan(workload, task.plan.mechanism, on_step=clock, **options)
+    options["mechanism"] = task.plan.mechanism
+    made = plan(workload, on_step=clock, **options)
     spent = time.perf_counter() - wall, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return made, _Costs(*spent, peak, context.limit_of(task.cases[0]))

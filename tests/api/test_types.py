@@ -4,12 +4,18 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from api.user_script import used
+from lrm.planning.strategies import MECHANISMS, MechanismName
 
 SCRIPT = Path(__file__).with_name("user_script.py")
+
+
+def test_type_checkers_know_the_names_of_all_mechanisms():
+    assert get_args(MechanismName) == tuple(MECHANISMS)
 
 
 def test_the_script_runs(tmp_path):

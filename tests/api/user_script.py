@@ -13,11 +13,21 @@ def released(folder: Path) -> lrm.Release:
     """A batch from SQL to a release."""
     domain = lrm.Domain([lrm.Categories("sex", ["f", "m"]), lrm.Integers("age", 0, 9)], "people")
     batch = lrm.sql("SELECT sex, COUNT(*) AS n FROM people GROUP BY sex", domain)
-    plan: lrm.Plan = lrm.plan(batch, noise="pure", objective="total", seed=1)
+    plan: lrm.Plan = lrm.plan(
+        batch, "best", noise="pure", objective="total", effort="quick", seed=1
+    )
     plan.save(folder / "plan.lrm")
     release = lrm.release(plan, np.full(20, 5), epsilon="0.5")
     release.save(folder / "answers.lrm")
     return lrm.load_release(folder / "answers.lrm")
+
+
+def misspelt(batch: lrm.Workload) -> None:
+    """Names that do not exist: mypy reports them, and a comment that nothing needs."""
+    lrm.plan(batch, "bst")  # type: ignore[arg-type]
+    lrm.plan(batch, noise="gauss")  # type: ignore[arg-type]
+    lrm.plan(batch, objective="least")  # type: ignore[arg-type]
+    lrm.plan(batch, effort="fast")  # type: ignore[arg-type]
 
 
 def used(folder: Path) -> list[str]:

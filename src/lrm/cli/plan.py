@@ -17,7 +17,7 @@ from lrm.cli.options import (
     whole_option,
 )
 from lrm.cli.terminal import echo, print_document, print_json
-from lrm.planning.strategies import MECHANISMS
+from lrm.planning.strategies import MECHANISMS, MechanismName
 
 
 @click.command()
@@ -71,7 +71,7 @@ from lrm.planning.strategies import MECHANISMS
 @whole_option("--fanout", "hierarchical: fan-out (2).", least=2)
 @click.option("--no-root", is_flag=True, help="hierarchical: leave the total out.")
 @json_option
-def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> None:
+def plan(workload: str, mechanism: MechanismName, output: str | None, **choices: Any) -> None:
     r"""Choose a strategy for WORKLOAD and state its error, without data and at no privacy cost.
 
     WORKLOAD is a batch of questions in SQL or YAML (.sql, .yaml) over the attributes

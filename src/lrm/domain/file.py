@@ -37,6 +37,7 @@ gives further columns to the values of an attribute (see `lrm.domain.Lookup`).
 
 from __future__ import annotations
 
+import os
 import pathlib
 from typing import Any
 
@@ -59,7 +60,7 @@ VERSION = 1
 """Version of the format that this code writes, and the newest that it reads."""
 
 
-def read_domain(path: str | pathlib.Path) -> Declared:
+def read_domain(path: str | os.PathLike[str]) -> Declared:
     """Read a domain file; errors name line and field.
 
     A file of version 2 declares a people with several tables (`lrm.domain.people_file`).

@@ -21,6 +21,8 @@ from lrm.planning.plan.goals import OBJECTIVES, Goals, Objective
 from lrm.planning.plan.levels import LevelsPlan, best_shares
 from lrm.planning.plan.loop import Proposing, best_proposal
 from lrm.planning.plan.tolerances import tolerance_goals
+from lrm.planning.solvers.settings import Effort
+from lrm.planning.strategies import MechanismName
 from lrm.planning.strategies.base import Problem, Search
 from lrm.planning.strategies.certificate import certificate_seconds
 from lrm.privacy.budget import Noise
@@ -50,11 +52,12 @@ class PlanInterrupted(KeyboardInterrupt):
 
 def plan(  # noqa: PLR0913 - each is a choice of the caller
     workload: Any,
-    mechanism: str = "best",
+    mechanism: MechanismName = "best",
     *,
     domain: Declared | None = None,
     noise: AskedNoise = "pure",
     objective: Objective | None = None,
+    effort: Effort | None = None,
     meet: float | None = None,
     seed: int = 0,
     on_step: OnStep | None = None,
@@ -86,6 +89,8 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
         the sum over statements of their squared errors relative to what each would have under an
         even split of the budget; ``"worst"``, the largest of these. By default balanced for batches
         of several SQL or YAML statements, else total. Importances multiply.
+    effort
+        How long to search: ``"quick"``, ``"normal"`` (default) or ``"thorough"``.
     meet
         In place of an objective: the confidence, such as 0.95, with which answers are to be
         within the tolerances of their statements (``-- within: 50``). The strategy is chosen for
@@ -127,6 +132,8 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
     1600
     """
     _check_noise(noise)
+    if effort is not None:
+        options["effort"] = effort
     line = None if on_step is not None or not progress else _line(noise)
     clock = Clock(time_limit, line or on_step)
     timings = Timings()
@@ -168,7 +175,7 @@ def _batch(workload: Any, domain: Declared | None) -> Workload:
 
 def _over_levels(  # noqa: PLR0913, PLR0917 - each is a choice of the caller
     batch: Workload,
-    mechanism: str,
+    mechanism: MechanismName,
     noise: AskedNoise,
     objective: Objective | None,
     time_limit: float | None,

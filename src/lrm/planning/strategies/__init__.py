@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from lrm.errors import UsageError
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MECHANISMS",
     "Mechanism",
+    "MechanismName",
     "build_strategy",
     "check_mechanism",
     "mechanism_for",
@@ -59,6 +60,19 @@ MECHANISMS: Mapping[str, Mechanism] = {
     "marginals": Mechanism("products:marginals", "products:marginals", needs_products=True),
 }
 """The mechanisms by their names, as commands, files and Python spell them."""
+
+
+MechanismName = Literal[
+    "best",
+    "lowrank",
+    "noise-on-data",
+    "noise-on-results",
+    "wavelet",
+    "hierarchical",
+    "matrix",
+    "marginals",
+]
+"""The same names, for type checkers."""
 
 
 def mechanism_names(*, products: bool) -> tuple[str, ...]:
