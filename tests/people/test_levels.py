@@ -19,6 +19,7 @@ from lrm.queries.workload.levels import split_levels
 from lrm.releases.core import from_measurements
 from lrm.releases.levels import LevelsRelease
 from lrm.releases.making import prepare
+from lrm.releases.postprocess import process
 from people.shop import SHOP, tables
 
 BATCH = """\
@@ -266,6 +267,9 @@ def test_every_report_states_the_limit_of_rows(plans, data, tmp_path):
     consistent = dict(zip(release.names, release.consistent().answers, strict=True))
     assert consistent["visits"] >= 0
     assert min(value for name, value in consistent.items() if name.startswith("orders")) >= 0
+    whole = process(release, ["consistent", "integer"])
+    assert np.array_equal(whole.answers, np.rint(whole.answers))  # of each level its own rows
+    assert max(whole.moved.values()) < 3
     with pytest.raises(LrmError, match=r"release\.levels"):
         release.synthesize()
 

@@ -1,6 +1,7 @@
 """A report by months and weeks after post-processing: it adds up in every output."""
 
 import csv
+import datetime as dt
 import json
 import re
 import zipfile
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 
 import lrm
 from lrm.cli import main
+from lrm.releases.postprocess import process
 
 SQL = """
 SELECT DATE_TRUNC('month', day) AS month, COUNT(*) AS by_month FROM stays GROUP BY month;
@@ -119,3 +121,48 @@ def test_no_processed_count_is_negative_for_readers(release, tmp_path):
     weeks = [line.split("|")[-2] for line in markdown.splitlines() if re.match(r"\| \d", line)]
     assert len(weeks) == 13
     assert all(float(week.replace(",", "")) >= 0 for week in weeks)
+
+
+def printed_sums(text):
+    """The sum of the processed counts of each statement in what readers see."""
+    sums = []
+    titles = r"(?m)^(?:### )?(?=(?:by month|by week|n by month and ward|dated)(?:, ±.*)?$)"
+    for part in re.split(titles, text)[1:]:
+        name, _, lines = part.partition("\n")
+        lines = re.split(r"(?m)^(?:### Post|at ε)", lines)[0]
+        crossed = re.findall(r"processed ([\d,]+)", lines)
+        last = re.findall(r"(?m)[ ]([\d,]+)(?: \|)?$", lines)
+        counts = crossed if name.startswith("n by") else last
+        sums.append(sum(int(count.replace(",", "")) for count in counts))
+    return sums
+
+
+def test_whole_numbers_add_up_as_readers_see_them(release, tmp_path):
+    """Printed numbers are rounded; counts of whole rows add up to the last digit all the same."""
+    whole = process(release, ["integer", "consistent"])
+    assert np.array_equal(whole.answers, np.rint(whole.answers))
+    check((row["query"], row["processed"]) for row in whole.to_arrow().to_pylist())
+    assert np.array_equal(release.synthesize(seed=0).counts, whole.answers)
+    assert "seed 0" in dict(whole.notes)["integer"]
+    release.save(tmp_path / "answers.lrm")
+    release.write(tmp_path / "answers.md", processed=whole)
+    steps = ["--post-process", "consistent,integer", "--limit", "100"]
+    shown = CliRunner().invoke(main, ["show", str(tmp_path / "answers.lrm"), *steps])
+    assert shown.exit_code == 0, shown.output
+    for text in ((tmp_path / "answers.md").read_text(encoding="utf-8"), shown.output):
+        assert printed_sums(text) == [whole.answers[-1]] * 4
+
+
+def test_a_total_of_all_rows_says_why_it_is_above_its_parts():
+    """Rows that a rule drops have no month: a total counts them, and a table by month does not."""
+    sentences = []
+    for rule in ("drop", "never"):
+        day = lrm.Dates("day", "2024-01-01", "2024-01-03", null=rule, outside=rule)
+        text = "SELECT COUNT(*) AS n FROM t; SELECT day, COUNT(*) AS by_day FROM t GROUP BY day"
+        plan = lrm.plan(text, domain=lrm.Domain([day], "t"), effort="quick")
+        made = lrm.release(
+            plan, pa.table({"day": [dt.date(2024, 1, 2)] * 9}), epsilon=1, ledger=None
+        )
+        sentences.append(" ".join(made.consistent().sentences))
+    assert "without a declared value of day" in sentences[0]
+    assert "declared value" not in sentences[1]

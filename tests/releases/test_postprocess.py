@@ -202,6 +202,32 @@ def test_integers_are_whole_where_weights_are():
     assert done.answers[1] == release.answers[1]
 
 
+@pytest.mark.parametrize("method", list(METHODS))
+def test_a_known_total_of_no_rows_has_no_counts(monkeypatch, method):
+    for name, value in METHODS[method].items():
+        monkeypatch.setattr(consistent, name, value)
+    release = lrm.release(lrm.plan(marginals([6, 5], [1, 2])), np.full(30, 4), epsilon=1)
+    assert not release.consistent(total=0).answers.any()
+
+
+def test_whole_rows_have_a_known_total_and_no_known_table():
+    domain = lrm.Domain([lrm.Integers("a", 0, 3), lrm.Integers("b", 0, 2)], "t")
+    text = "SELECT a, COUNT(*) AS n FROM t GROUP BY a; SELECT b, COUNT(*) AS m FROM t GROUP BY b"
+    plan = lrm.plan(text, domain=domain, effort="quick")
+    release = lrm.release(plan, np.full(plan.workload.domain.declared.size, 4), epsilon=1)
+    both = ["consistent", "integer"]
+    done = process(release, both, total=60, source="Yearbook")
+    parts = [done.answers[:4].sum(), done.answers[4:].sum()]
+    assert max(parts) <= 60
+    assert all(part == round(part) for part in parts)
+    assert not process(release, both, total=0).answers.any()
+    known = lrm.KnownTable("SELECT COUNT(*) AS n FROM t", [[60]], "Yearbook")
+    with pytest.raises(UsageError, match="leave 'integer' out"):
+        process(release, both, known=[known])
+    with pytest.raises(UsageError, match="whole number"):
+        process(release, both, total=60.5)
+
+
 def test_tables_of_columns_that_never_lack_a_value_add_up_to_the_total():
     never = {"null": "never", "outside": "never"}
     attributes = [lrm.Categories("sex", ["f", "m"], **never), lrm.Dates("day", *DAYS, **never)]

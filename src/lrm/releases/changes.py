@@ -17,6 +17,14 @@ if TYPE_CHECKING:  # a release imports what is computed from it
 NORMAL_95 = 1.959964
 """Half of a 95 % interval of normal noise, in standard errors."""
 
+MANY_NEGATIVE = 0.05
+"""Share of negative answers from which on a note names the bias of what has none."""
+
+
+def negative_share(release: Release) -> float:
+    """The share of negative released answers: where it is large, so is the bias."""
+    return float(np.mean(release.answers < 0)) if len(release.answers) else 0.0
+
 
 @dataclass(frozen=True)
 class StatementChange:

@@ -202,12 +202,16 @@ class _Problem:
         queries, equations = (sp.csr_array(m[:, possible]) for m in (queries, equations))
         answers = np.concatenate([term.answers for term in self.terms])
         weights = np.concatenate([term.weights for term in self.terms])
-        try:
-            counts = nearest_counts(queries, answers, weights, equations, right)
-        except ConvergenceError as error:
-            if _contradict(equations, right):
-                raise UsageError(CONTRADICTION) from error
-            raise
+        counts = np.zeros(np.count_nonzero(possible))
+        if len(counts):
+            try:
+                counts = nearest_counts(queries, answers, weights, equations, right)
+            except ConvergenceError as error:
+                if _contradict(equations, right):
+                    raise UsageError(CONTRADICTION) from error
+                raise
+        elif np.any(right):
+            raise UsageError(CONTRADICTION)
         every = np.zeros(tables.cells)
         every[possible] = counts
         return ConsistentTables(

@@ -6,7 +6,7 @@ unbiased ones and stay in the record; intervals and standard errors belong to th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from lrm.domain import Domain, Numbers
 from lrm.errors import UsageError
+from lrm.planning.plan.levels import LevelsPlan
 from lrm.queries.maps.linear import Floats
 from lrm.queries.maps.products.batch import ProductBatch
 from lrm.queries.workload.frames import AnswerFrame
-from lrm.releases.changes import statement_changes
+from lrm.releases.changes import MANY_NEGATIVE, negative_share, statement_changes
 from lrm.releases.consistent import consistent_answers
 from lrm.releases.known import KnownTable, known_counts, known_words
+from lrm.releases.synthetic import whole_counts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,9 +35,6 @@ if TYPE_CHECKING:
 MOST_MOVED = 20
 """Statements whose distance a note lists."""
 
-MANY_NEGATIVE = 0.05
-"""Share of negative answers from which on a note names the bias."""
-
 STEPS = {
     "consistent": (
         "The answers of tables without negative counts that are nearest to the released answers: "
@@ -46,10 +45,17 @@ STEPS = {
     "integer": (
         "Each answer of a query with whole weights is rounded to the nearest whole number. Moves "
         "an answer by at most one half; a rounded total may differ from the sum of its "
-        "rounded parts."
+        "rounded parts, unless the answers are made consistent, too."
     ),
 }
 """What each step does and what bias it causes, in the order in which they are applied."""
+
+WHOLE_ROWS = (
+    "The answers are counts of whole rows, those that `lrm synthesize --seed 0` makes up: whole "
+    "numbers that add up exactly, about as near to the released answers as their noise allows. The "
+    "sum of squared errors may be a little above that of consistent answers that are not whole."
+)
+"""What "integer" does after "consistent"."""
 
 ALIASES = {"non-negative": "consistent"}
 """Former names of steps."""
@@ -86,7 +92,8 @@ class Processed:
     @property
     def notes(self) -> list[tuple[str, str]]:
         """Each step with what it does and what bias it causes."""
-        return [(step, STEPS[step]) for step in self.steps]
+        words = STEPS | ({"integer": WHOLE_ROWS} if self.steps == tuple(STEPS) else {})
+        return [(step, words[step]) for step in self.steps]
 
     @property
     def moved_words(self) -> str:
@@ -111,11 +118,14 @@ class Processed:
     def sentences(self) -> list[str]:
         """What a reader must know: whose the intervals are, how far answers moved, their bias."""
         sentences = [INTERVALS, self.moved_words, *([self.known] if self.known else [])]
-        if "consistent" in self.steps and self.negative_share >= MANY_NEGATIVE:
-            sentences.append(
-                f"{self.negative_share:.0%} of the released answers are negative: the processed "
-                "ones are biased, small counts upwards and large ones a little downwards."
-            )
+        if "consistent" in self.steps:
+            sentences += [*different_rows(self.release)]
+            if self.negative_share >= MANY_NEGATIVE:
+                sentences.append(
+                    f"{self.negative_share:.0%} of the released answers are negative: the "
+                    "processed ones are biased, small counts upwards and large ones a little "
+                    "downwards."
+                )
         return sentences
 
     @cached_property
@@ -127,7 +137,7 @@ class Processed:
     @property
     def negative_share(self) -> float:
         """The share of negative released answers: where it is large, so is the bias."""
-        return float(np.mean(self.raw_answers < 0)) if len(self.raw_answers) else 0.0
+        return negative_share(self.release)
 
     def to_arrow(self, confidence: float = 0.95) -> pa.Table:
         """The columns of ``release.to_arrow``, and ``processed``, as a ``pyarrow.Table``."""
@@ -145,6 +155,24 @@ class Processed:
         return self.release.table(confidence, processed=self)
 
 
+def different_rows(release: Release) -> Iterator[str]:
+    """That statements count different rows, where rules of the domain drop some, as a sentence.
+
+    A total of all rows is above the sum of the months by the rows that have no month.
+    """
+    for level in release.levels:
+        batch = level.plan.workload
+        dropping = [set(batch.dropping(statement)) for statement in batch.tables]
+        some = set().union(*dropping) - set.intersection(*dropping) if dropping else set()
+        if some:
+            names = ", ".join(name for name in batch.domain.dropping if name in some)  # type: ignore[union-attr] # it has one
+            yield (
+                f"Rows without a declared value of {names} are in no statement that uses it and in "
+                "those that do not, so a total may be above the sum of its parts. Where it is "
+                "public that there are none, declare `null: never` and `outside: never`."
+            )
+
+
 def process(
     release: Release,
     steps: Iterable[str],
@@ -160,7 +188,8 @@ def process(
         What was published.
     steps
         ``"consistent"`` (its former name ``"non-negative"`` means the same) and ``"integer"``.
-        They are applied in this order, however they are given.
+        They are applied in this order, however they are given. Both together are counts of whole
+        rows: whole numbers that add up.
     total
         A number of rows that was published exactly elsewhere, for ``"consistent"``.
     source
@@ -190,10 +219,12 @@ def process(
         raise UsageError("a source is that of a known total: give total= too")
     ordered = tuple(step for step in STEPS if step in step_set)
     answers = release.answers.copy()
-    if "consistent" in step_set:
+    if ordered == tuple(STEPS):
+        answers = _whole_rows(release, total, known)
+    elif "consistent" in step_set:
         facts = known_counts(release.plan.workload, known)
         answers = consistent_answers(release.plan.workload, answers, total, facts)
-    if "integer" in step_set:
+    else:
         is_integer = whole_queries(release)
         answers[is_integer] = np.rint(answers[is_integer]) + 0.0  # no negative zeros
     answers.flags.writeable = False
@@ -202,6 +233,22 @@ def process(
         stated = f"The total of {total:,.10g} rows is known from: {source or 'no source stated'}."
         words = f"{stated} {words}".rstrip()
     return Processed(release, ordered, answers, words)
+
+
+def _whole_rows(release: Release, total: float | None, known: Sequence[KnownTable]) -> Floats:
+    """Counts of whole rows, those of each level of a people by themselves."""
+    levels = release.levels
+    if known or (total is not None and len(levels) > 1):
+        raise UsageError(
+            "whole rows have known tables nearly, not exactly, and a known total of one table "
+            "alone: leave 'integer' out"
+        )
+    counts = [whole_counts(level, total) for level in levels]
+    if not isinstance(release.plan, LevelsPlan):
+        return counts[0]
+    places = release.plan.places
+    pieces = places.pieces(0, len(places))
+    return np.concatenate([counts[level][first:last] for level, first, last in pieces])
 
 
 def whole_queries(release: Release) -> NDArray[np.bool_]:

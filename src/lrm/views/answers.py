@@ -445,7 +445,7 @@ class StatementTable:
                 share = max(0.0, min(1.0, float(answers[at]) / largest)) if heat else None
                 cell = self.cell(at, 0, note=not same, share=share)
                 if self.is_processed:
-                    value = self.processed_cell(at, 0).text
+                    value = self.processed_cell(at, 0).text or "—"  # an average of no rows
                     cell = replace(
                         cell, note=f"{cell.note} {self.words['processed']} {value}".strip()
                     )

@@ -8,12 +8,10 @@ import numpy as np
 
 from lrm.files.spelling import number
 from lrm.files.writing import write_text
+from lrm.releases.changes import MANY_NEGATIVE, negative_share
 from lrm.releases.synthetic import ADVICE, WITHIN, SyntheticRows
 from lrm.views.blocks import Document, Facts, Prose, Table, plain_table
 from lrm.views.html import page
-
-MANY_NEGATIVE = 0.05
-"""Share of negative answers from which on the page names the bias."""
 
 LARGEST = 10
 """Largest differences that the page lists."""
@@ -24,7 +22,7 @@ def rows_document(rows: SyntheticRows) -> Document:
     facts = {name: text for name, text in rows.metadata.items() if name != "advice"}
     near = sum(fit.distance <= WITHIN for fit in rows.fits)
     sentences = [f"{near} of {len(rows.fits)} statements are within the noise."]
-    share = float(np.mean(rows.release.answers < 0))
+    share = negative_share(rows.release)
     if share >= MANY_NEGATIVE:
         sentences.append(
             f"{share:.0%} of the released answers are negative, and counts of rows cannot be: "
