@@ -268,8 +268,8 @@ def test_every_report_states_the_limit_of_rows(plans, data, tmp_path):
     assert consistent["visits"] >= 0
     assert min(value for name, value in consistent.items() if name.startswith("orders")) >= 0
     whole = process(release, ["consistent", "integer"])
-    assert np.array_equal(whole.answers, np.rint(whole.answers))  # of each level its own rows
-    assert max(whole.moved.values()) < 3
+    counts = [n for name, n in zip(release.names, whole.answers, strict=True) if "mean" not in name]
+    assert np.array_equal(counts, np.rint(counts))  # of each level its own rows
     with pytest.raises(LrmError, match=r"release\.levels"):
         release.synthesize()
 

@@ -226,6 +226,8 @@ def test_whole_rows_have_a_known_total_and_no_known_table():
         process(release, both, known=[known])
     with pytest.raises(UsageError, match="whole number"):
         process(release, both, total=60.5)
+    with pytest.raises(UsageError, match="are about 30,000,000: leave 'integer' out"):
+        process(release, both, total=30_000_000)
 
 
 def test_tables_of_columns_that_never_lack_a_value_add_up_to_the_total():

@@ -231,12 +231,19 @@ def whole_counts(release: Release, total: float | None = None) -> Floats:
     facts = known_counts(release.plan.workload, ())
     with threadpool_limits(1):
         tables = consistent_tables(release.plan.workload, release.answers, total, facts)
-        if round(_total(tables)) == 0:
+        rows = round(_total(tables)) if total is None else round(total)
+        if rows > MOST_ROWS:
+            raise UsageError(
+                f"whole numbers that add up are counts of rows, up to {MOST_ROWS:,}; the answers "
+                f"are about {rows:,}: leave 'integer' out"
+            )
+        if rows == 0:
             return np.zeros(len(release.answers))
-        rows = None if total is None else round(total)
-        return _Fitted.of(
+        counts = _Fitted.of(
             release, tables, facts, rows=rows, seed=0, clock=Clock(), near=total is None
         ).counts
+    whole = np.rint(counts) + 0.0  # sums of products may miss whole numbers by rounding
+    return np.where(np.isclose(counts, whole, rtol=1e-12, atol=1e-9), whole, counts)
 
 
 def _rows(
