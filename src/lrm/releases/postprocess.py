@@ -162,10 +162,14 @@ def different_rows(release: Release) -> Iterator[str]:
     """
     for level in release.levels:
         batch = level.plan.workload
-        dropping = [set(batch.dropping(statement)) for statement in batch.tables]
-        some = set().union(*dropping) - set.intersection(*dropping) if dropping else set()
+        dropping = [batch.dropping(statement) for statement in batch.tables]
+        columns = () if batch.domain is None else batch.domain.dropping
+        counted = [sum(name in names for names in dropping) for name in columns]
+        some = [
+            name for name, count in zip(columns, counted, strict=True) if 0 < count < len(dropping)
+        ]
         if some:
-            names = ", ".join(name for name in batch.domain.dropping if name in some)  # type: ignore[union-attr] # it has one
+            names = ", ".join(some)
             yield (
                 f"Rows without a declared value of {names} are in no statement that uses it and in "
                 "those that do not, so a total may be above the sum of its parts. Where it is "
