@@ -11,6 +11,7 @@ import pytest
 import lrm
 from lrm.errors import FileFormatError
 from lrm.planning.design.products.axes import axes_of
+from lrm.planning.design.products.basis import MarginalBasis
 from lrm.planning.design.products.kinds import KINDS
 from lrm.planning.design.products.quadratic import Quadratic
 from lrm.planning.design.products.strategy import Group, Marginals, ProductStrategy, marginals_error
@@ -84,7 +85,7 @@ def test_a_file_with_a_basis_of_no_known_kind_is_refused(haar, tmp_path, monkeyp
 
 def test_a_mechanism_over_products_has_it_by_one_call(haar, monkeypatch, tmp_path):
     def wavelet(problem, search):
-        return products.product_of_bases(problem, "wavelet", haar.even)
+        return products.product_of_bases(problem, "wavelet", lambda _, n: haar.even(n))
 
     monkeypatch.setattr(products, "wavelet", wavelet)
     sizes = {"age": 90, "region": 40, "pay": 30}
@@ -96,3 +97,16 @@ def test_a_mechanism_over_products_has_it_by_one_call(haar, monkeypatch, tmp_pat
     assert lrm.load_plan(tmp_path / "plan.lrm").measured.digest == plan.measured.digest
     assert {basis.kind for basis in plan.measured.groups[0].bases} == {"haar"}
     assert plan.reconstruction_map.relative_residual < 1e-12
+
+
+def test_one_attribute_has_it_beside_others_with_identities(haar):
+    """A mechanism chooses the basis of each attribute by its number."""
+    problem = Problem(lrm.Workload(ProductMap(BATCH)))
+    choice = products.product_of_bases(
+        problem, "wavelet", lambda i, n: haar.even(n) if i == 0 else MarginalBasis.identity(n)
+    )
+    plan = Proposal(problem, choice, L1()).plan()
+    assert [basis.kind for basis in plan.measured.groups[0].bases] == ["haar", "marginal"]
+    L, W = plan.measured.flat().real_matrix(), BATCH.dense()
+    norms = ((W @ np.linalg.pinv(L)) ** 2).sum(axis=1)
+    np.testing.assert_allclose(plan.reconstruction_map.row_squared_norms, norms)

@@ -14,7 +14,7 @@ import numpy as np
 
 from lrm.errors import UsageError, WorkloadError
 from lrm.planning.design.cells import CellMap
-from lrm.planning.design.products.axes import Axis, axes_of, merged_axes, on_axes
+from lrm.planning.design.products.axes import Axis, axes_of, merged_axes
 from lrm.planning.design.products.basis import MarginalBasis, ProductBasis
 from lrm.planning.design.products.probing import check_support
 from lrm.planning.design.products.quadratic import Quadratic
@@ -134,29 +134,21 @@ def reweighed(choice: ProductChoice, found: ProductStrategy) -> ProductChoice:
     return replace(choice, found=found, record=record)
 
 
-def _group(batch: ProductBatch, terms: Integers, basis: Callable[[int], ProductBasis]) -> Group:
-    """Some terms by one product of one basis for each merged attribute."""
-    reduced = merge_values(batch.take(terms))
-    sizes = reduced.batch.sizes
-    every = masks_of(np.ones((1, len(sizes)), dtype=bool))
-    marginals = Marginals(every, np.ones(1), tuple(basis(n) for n in sizes))
-    error = marginals_error(Quadratic(reduced.batch), marginals)
-    return Group(terms, axes_of(reduced.labels), marginals, error)
-
-
 def product_of_bases(
-    problem: Problem, mechanism: str, basis: Callable[[int], ProductBasis], **facts: Any
+    problem: Problem, mechanism: str, basis: Callable[[int, int], ProductBasis], **facts: Any
 ) -> ProductChoice:
-    """One basis for each attribute, over its merged values, multiplied."""
+    """One basis for each attribute, multiplied: by its number, and that of its merged values."""
     batch = _batch(problem)
-    group = _group(batch, np.arange(batch.terms), basis)
+    reduced = merge_values(batch)
+    bases = [basis(i, n) for i, n in enumerate(reduced.batch.sizes)]
+    group = _product(reduced.batch, np.arange(batch.terms), axes_of(reduced.labels), bases)
     return ProductChoice(mechanism, ProductStrategy((group,), group.error), facts=facts)
 
 
 def noise_on_data(problem: Problem, search: Search) -> ProductChoice:
     """Measure every combination of merged values."""
     del search
-    return product_of_bases(problem, "noise-on-data", MarginalBasis.identity)
+    return product_of_bases(problem, "noise-on-data", lambda _, n: MarginalBasis.identity(n))
 
 
 def wavelet(problem: Problem, search: Search) -> ProductChoice:
@@ -173,7 +165,9 @@ def hierarchical(problem: Problem, search: Search, *, fanout: int = 2) -> Produc
     del search
     if fanout < 2:
         raise UsageError(f"fanout must be at least 2, not {fanout}")
-    return product_of_bases(problem, "hierarchical", lambda n: tree_basis(n, fanout), fanout=fanout)
+    return product_of_bases(
+        problem, "hierarchical", lambda _, n: tree_basis(n, fanout), fanout=fanout
+    )
 
 
 def noise_on_results(problem: Problem, search: Search) -> ProductChoice:
@@ -198,7 +192,9 @@ def noise_on_results(problem: Problem, search: Search) -> ProductChoice:
         moves.append(_largest_move(reduced))
         # Terms that count no cell are answered, as 0, by any group.
         terms = np.array(sorted([term, *(idle if number == 0 else ())]), dtype=np.int64)
-        groups.append(_identities(batch, terms, merged_axes(batch.take(terms))[0]))
+        axes, own = merged_axes(batch.take(terms))
+        identities = [MarginalBasis.identity(axis.size) for axis in axes]
+        groups.append(_product(own, terms, axes, identities))
     shares = np.array(moves) / sum(moves)
     weighed = zip(groups, shares.tolist(), strict=True)
     groups = [replace(group, weight=weight) for group, weight in weighed]
@@ -206,14 +202,14 @@ def noise_on_results(problem: Problem, search: Search) -> ProductChoice:
     return ProductChoice("noise-on-results", ProductStrategy(tuple(groups), error))
 
 
-def _identities(batch: ProductBatch, terms: Integers, axes: Sequence[Axis]) -> Group:
-    """Some terms by every combination of the values of some axes."""
+def _product(
+    reduced: ProductBatch, terms: Integers, axes: Sequence[Axis], bases: Sequence[ProductBasis]
+) -> Group:
+    """The group that measures one product of bases for some terms, ``reduced`` to its axes."""
     every = masks_of(np.ones((1, len(axes)), dtype=bool))
-    identities = Marginals(
-        every, np.ones(1), tuple(MarginalBasis.identity(axis.size) for axis in axes)
-    )
-    error = marginals_error(Quadratic(on_axes(batch.take(terms), axes)), identities)
-    return Group(terms, tuple(axes), identities, error)
+    marginals = Marginals(every, np.ones(1), tuple(bases))
+    error = marginals_error(Quadratic(reduced), marginals)
+    return Group(terms, tuple(axes), marginals, error)
 
 
 def _are_disjoint(batch: ProductBatch) -> bool:
