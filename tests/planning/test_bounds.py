@@ -11,7 +11,8 @@ from scipy.linalg import hadamard
 from scipy.spatial import ConvexHull
 
 from lrm.errors import UsageError
-from lrm.planning.solvers.bounds import Spectrum, numerical_rank, spectrum
+from lrm.planning.design.cells import numerical_rank
+from lrm.planning.solvers.bounds import Spectrum, spectrum
 
 workloads = hnp.arrays(
     np.float64,

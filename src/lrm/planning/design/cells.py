@@ -249,7 +249,7 @@ def reduce_rows(queries: LinearMap) -> Floats:
     if queries.shape[0] <= queries.shape[1] and _has_full_rank(queries):
         return queries.dense()
     _, values, basis = la.svd(_few_rows(queries), full_matrices=False, check_finite=False)
-    rank = _rank(values, queries.shape)
+    rank = max(1, numerical_rank(values, queries.shape))
     return np.asarray(values[:rank, None] * basis[:rank])
 
 
@@ -289,7 +289,7 @@ def singular_values(queries: LinearMap) -> Floats:
     [5.0]
     """
     values = la.svdvals(_few_rows(queries), check_finite=False)
-    return np.asarray(values[: _rank(values, queries.shape)])
+    return np.asarray(values[: max(1, numerical_rank(values, queries.shape))])
 
 
 def _few_rows(queries: LinearMap) -> Floats:
@@ -299,6 +299,20 @@ def _few_rows(queries: LinearMap) -> Floats:
     return matrix if m <= n else la.qr(matrix, mode="r", check_finite=False)[0][:n]
 
 
-def _rank(values: Floats, shape: tuple[int, int]) -> int:
-    """How many singular values rounding does not explain; at least one."""
-    return max(1, int(np.sum(values > values[0] * max(shape) * np.finfo(float).eps)))
+def numerical_rank(values: Floats, shape: tuple[int, ...]) -> int:
+    """How many singular values are above ``max(m, n)·2⁻⁵²·λ_1``: those of zeros have rank 0.
+
+    That is the size of the error with which float64 arithmetic finds them, and the rule of
+    ``numpy.linalg.matrix_rank`` and of MATLAB [1]_.
+
+    References
+    ----------
+    .. [1] Golub, Van Loan, "Matrix Computations", 4th ed. 2013, Section 5.4.
+
+    Examples
+    --------
+    >>> numerical_rank(np.array([3.0, 1.0, 1e-17]), (5, 3)), numerical_rank(np.zeros(1), (1, 9))
+    (2, 0)
+    """
+    least = max(shape) * np.finfo(np.float64).eps * values.max(initial=0.0)
+    return int(np.count_nonzero(values > least))

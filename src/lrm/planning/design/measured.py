@@ -14,7 +14,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -297,7 +297,7 @@ class Measured:
         return self._squared_l2_of(unit) << 2 * bits
 
     def _squared_l2_of(self, unit: PrivacyUnit) -> int:
-        """The same of whole records: by limits of rows by group, or by their number alone."""
+        """The most that a unit moves them by in whole records, by limits of rows by group too."""
         of_rows = self.squared_l2_sensitivity * unit.factor**2
         by = unit.by
         if by is None or self.body is not None:
@@ -451,7 +451,7 @@ class Measured:
             raise WorkloadError("a plan over products has no reconstruction of its own")
         if isinstance(queries, ProductMap) and (self.is_mixed or self._is_plain_product):
             terms = weigh_terms(queries.batch, importance)
-            plain = ProductReconstruction(replace(terms, weights=np.ones(terms.terms)), self)
+            plain = ProductReconstruction(terms.unweighted, self)
             return self._weighed(plain)
         if given is not None and self.cells is not None:
             merged = over_merged(queries, self.cells.cell_map)

@@ -26,7 +26,7 @@ from lrm.planning.design.integers import CARRIER_BITS
 from lrm.planning.design.measured import Measured
 from lrm.planning.design.reconstruction import FlatReconstruction, Reconstruction
 from lrm.privacy.norms import L1, Norm
-from lrm.queries.maps.linear import Floats, LinearMap
+from lrm.queries.maps.linear import Floats, Integers, LinearMap
 from lrm.queries.maps.matrices import DenseMap, SparseMap
 from lrm.queries.maps.whole import LARGEST_WHOLE
 
@@ -163,14 +163,19 @@ def integer_combination(strategy: Floats, queries: LinearMap) -> tuple[Floats, F
     if not queries.is_integer():
         return None
     rows = queries.dense()
-    _, corner, order = la.qr(rows.T, mode="economic", pivoting=True, check_finite=False)
-    size = np.abs(np.diag(corner))
-    rank = int(np.sum(size > size[0] * 1e-10))
+    independent = independent_rows(rows)
     # Independent rows are enough, and round less than all of them where there are many.
-    base = rows[np.sort(order[:rank])] if len(rows) > rows.shape[1] else rows
+    base = rows[independent] if len(rows) > rows.shape[1] else rows
     mix = la.lstsq(base.T, strategy.T, check_finite=False)[0].T
     gap = np.abs(mix @ base - strategy).max()
-    return (base, mix, rank) if gap < 1e-9 else None
+    return (base, mix, len(independent)) if gap < 1e-9 else None
+
+
+def independent_rows(rows: Floats) -> Integers:
+    """The numbers of some rows that span all, as many as their rank."""
+    _, corner, order = la.qr(rows.T, mode="economic", pivoting=True, check_finite=False)
+    size = np.abs(np.diag(corner))
+    return np.sort(order[: int(np.sum(size > size[0] * 1e-10))])
 
 
 def _column_norm(matrix: LinearMap, cell_map: CellMap, norm: Norm) -> float:

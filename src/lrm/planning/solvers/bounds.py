@@ -21,6 +21,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from lrm.errors import UsageError
+from lrm.planning.design.cells import numerical_rank
 from lrm.planning.design.products.quadratic import DENSE_VALUES, PairGram, Quadratic
 from lrm.planning.solvers.gaussian import optimise_gaussian_map
 from lrm.queries.maps.linear import Floats, LinearMap
@@ -220,27 +221,6 @@ def spectrum(singular_values: Any, shape: tuple[int, int]) -> Spectrum:
     """
     values = np.sort(_checked(singular_values))[::-1]
     return Spectrum(values[: numerical_rank(values, shape)], shape[1])
-
-
-def numerical_rank(singular_values: Any, shape: tuple[int, int]) -> int:
-    """Count the singular values above ``max(m, n)·2⁻⁵²·λ_1``.
-
-    That is the size of the error with which float64 arithmetic finds them, and the rule of
-    ``numpy.linalg.matrix_rank`` and of MATLAB [1]_. A workload of zeros has rank 0.
-
-    References
-    ----------
-    .. [1] Golub, Van Loan, "Matrix Computations", 4th ed. 2013, Section 5.4.
-
-    Examples
-    --------
-    >>> numerical_rank([3.0, 1.0, 1e-17], (5, 3)), numerical_rank([0.0], (1, 9))
-    (2, 0)
-    """
-    values = _checked(singular_values)
-    if not values.size:
-        return 0
-    return int(np.count_nonzero(values > max(shape) * np.finfo(np.float64).eps * values.max()))
 
 
 def _log_l1_ball(r: int) -> float:

@@ -15,6 +15,7 @@ from scipy.linalg import eigh, eigh_tridiagonal, lapack, solve, svd, svdvals
 
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver, UsageError
+from lrm.planning.design.cells import numerical_rank
 from lrm.queries.maps.linear import TINY, Floats, LinearMap
 
 EPS = float(np.finfo(np.float64).eps)
@@ -234,7 +235,7 @@ def _full_row_rank(W: Floats) -> tuple[Floats, Floats | None]:
         if not failed and lapack.dpocon(factor, float(np.abs(gram).sum(axis=0).max()))[0] > 1e-10:
             return W, None
     U, singular, Vt = svd(W, full_matrices=False)
-    k = int(np.count_nonzero(singular > singular[0] * max(m, n) * EPS))
+    k = numerical_rank(singular, W.shape)
     return singular[:k, np.newaxis] * Vt[:k], U[:, :k]
 
 

@@ -12,6 +12,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, svd
 
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver, UsageError
+from lrm.planning.design.cells import numerical_rank
 from lrm.queries.maps.linear import Floats
 
 
@@ -332,7 +333,7 @@ def decompose(  # noqa: PLR0913 - each is a choice of the caller
     _check(W, rank, gamma)
     plan = schedule or Schedule()
     U, singular, Vt = svd(W, full_matrices=False)
-    k = int(np.count_nonzero(singular > singular[0] * max(W.shape) * np.finfo(float).eps))
+    k = numerical_rank(singular, W.shape)
     if not k:
         empty = np.zeros((W.shape[0], rank)), np.zeros((rank, W.shape[1]))
         return Decomposition(*empty, 0.0, (), converged=True)

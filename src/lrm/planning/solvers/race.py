@@ -18,7 +18,6 @@ import scipy.sparse as sp
 
 from lrm.clock import Clock, Step
 from lrm.errors import ConvergenceError, StopSolver
-from lrm.planning.solvers import settings
 from lrm.planning.solvers.exact import ExactPair, checked_pair, factorise
 from lrm.queries.maps.linear import Floats
 
@@ -145,7 +144,8 @@ class _Run:
         before = self.error
         self.error, cost = next(self.steps)
         ratio = self.error / before if self.done and before > 0 else 1.0
-        self.family.seen[self.done].append((max(cost, settings.RACE_OVERHEAD), ratio))
+        # Seconds that a stage takes at least.
+        self.family.seen[self.done].append((max(cost, 0.02), ratio))
         self.done += 1
 
 

@@ -162,9 +162,6 @@ BUDGETS: dict[str, Budget] = {
 
 # --- Lists of cells: the race of solvers; chosen on `python -m benchmarks golden`.
 
-RACE_OVERHEAD = 0.02  # double: time × 1.12
-"""Seconds that a stage takes at least."""
-
 EXTRA_ROW_SHARES = (16, 12, 16, 24, 16, 8)  # the first alone: 1.0239
 """Rows p = n/share next to the identity, in turn. No winner on the panel kept more than n/14."""
 

@@ -174,11 +174,9 @@ def _over_all_cells(strategy: Strategy, flat: Problem, reduction: Reduction) -> 
 def _least(product_choice: ProductChoice, listed: Sequence[Strategy], bound: float) -> Choice:
     """The strategy of least error, with the candidates of all and the best of their bounds."""
     every: list[Choice] = [product_choice, *listed]
-    # At the same error a list of cells wins: its integers are finer than those of products.
-    # Thousands of cells take many seconds to round, which nothing must be gained for.
+    # At the same error, but for what rounding costs, a list of cells wins: its integers are finer
+    # than those of products. Thousands of cells take many seconds to round: they must gain 0.1 %.
     cells = max(strategy.matrix.shape[1] for strategy in listed)
-    # A relative difference of errors that is less than what rounding to integers costs.
-    # A relative gain that is worth a list of thousands of cells in place of a product.
     tie = 1e-6 if cells <= settings.BUDGETS["quick"].listed_cells else -1e-3
     best = min(
         every, key=lambda contender: _error(contender) * (1 + tie * (contender is product_choice))

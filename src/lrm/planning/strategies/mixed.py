@@ -158,8 +158,7 @@ def _small_tables(batch: ProductBatch) -> Iterator[Integers]:
 def _part(problem: Problem, batch: ProductBatch, terms: Integers) -> Problem:
     part = batch.take(terms)
     importance = np.repeat(part.weights**2, part.term_queries)
-    plain = replace(part, weights=np.ones(part.terms))
-    return Problem(Workload(ProductMap(plain), importance=importance), problem.timings)
+    return Problem(Workload(ProductMap(part.unweighted), importance=importance), problem.timings)
 
 
 def _without(

@@ -178,7 +178,7 @@ def noise_on_results(problem: Problem, search: Search) -> ProductChoice:
     """
     del search
     batch = _batch(problem)
-    plain = replace(batch, weights=np.ones(batch.terms))
+    plain = batch.unweighted
     idle = frozenset(batch.idle_terms().tolist())
     asking = [term for term in range(batch.terms) if term not in idle]
     groups, moves = [], []
@@ -263,7 +263,7 @@ def flat_problem(problem: Problem) -> tuple[Problem, Reduction]:
     """The batch over the list of its merged cells."""
     batch = _batch(problem)
     reduced = merge_values(batch)
-    plain = ProductMap(replace(reduced.batch, weights=np.ones(batch.terms)))
+    plain = ProductMap(reduced.batch.unweighted)
     importance = np.repeat(batch.weights**2, batch.term_queries)
     return Problem(Workload(SparseMap(plain.sparse()), importance=importance)), reduced
 

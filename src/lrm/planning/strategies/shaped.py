@@ -27,7 +27,12 @@ from lrm.errors import ConvergenceError, StopSolver, WorkloadError
 from lrm.planning.design.cells import CellMap
 from lrm.planning.design.measured import Measured
 from lrm.planning.design.reconstruction import Reconstruction
-from lrm.planning.design.rounding import DEFAULT_MAX_RECORDS, FINE_MAX_RECORDS, most_bits
+from lrm.planning.design.rounding import (
+    DEFAULT_MAX_RECORDS,
+    FINE_MAX_RECORDS,
+    independent_rows,
+    most_bits,
+)
 from lrm.planning.limits import ARRAY
 from lrm.planning.solvers import settings
 from lrm.planning.solvers.hulls import Hull, MetFacets, lower_error, short_points
@@ -447,11 +452,8 @@ def _rows_of(problem: Problem) -> tuple[Floats, Floats]:
     if not queries.is_integer():  # 0/1 rows with importances
         matrix = matrix / np.maximum(np.abs(matrix).max(axis=1, keepdims=True), 1e-300)
     if np.array_equal(matrix, np.rint(matrix)):
-        _, corner, order = la.qr(matrix.T, mode="economic", pivoting=True, check_finite=False)
-        sizes = np.abs(np.diag(corner))
-        rank = int(np.sum(sizes > sizes[0] * 1e-10))
-        if rank == len(reduced):
-            rows = matrix[np.sort(order[:rank])]
+        rows = matrix[independent_rows(matrix)]
+        if len(rows) == len(reduced):
             return rows, np.asarray(la.lstsq(plain.T, rows.T, check_finite=False)[0].T)
     size = 1.0 / np.abs(plain).max()
     return plain * size, np.eye(len(reduced)) * size

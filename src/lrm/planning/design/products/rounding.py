@@ -253,8 +253,7 @@ def _least_error(
     max_records: int | None,
 ) -> ProductReconstruction:
     """The first rounding whose error is hardly above ``error``, else the one of least error."""
-    plain = np.ones(batch.terms)
-    alike = replace(batch, weights=plain)
+    alike = batch.unweighted
     best, least, fits = None, math.inf, False
     choices = list(_choices(rooms, max_records))
     # Rows that are a thousand times as heavy as the diagonal may lose digits of answers.

@@ -78,8 +78,7 @@ class _PartDemands:
         terms = [np.flatnonzero(own == part) for part in self.present]
         self._searched = self._stated = self._demands(batch, terms, demand)
         if np.any(batch.weights != 1.0):
-            plain = replace(batch, weights=np.ones(batch.terms))
-            self._stated = self._demands(plain, terms, demand)
+            self._stated = self._demands(batch.unweighted, terms, demand)
 
     def _demands(
         self, batch: ProductBatch, terms: Sequence[Integers], demand: Demand

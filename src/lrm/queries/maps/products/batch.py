@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar, dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -267,6 +267,11 @@ class ProductBatch:
         signed = self._where(lambda factor: not factor.is_nonnegative()).any(axis=1)
         signed |= self.coefficients < 0
         return np.asarray(np.bincount(self.term_of[signed], minlength=self.terms) == 0)
+
+    @property
+    def unweighted(self) -> ProductBatch:
+        """The terms with weights 1."""
+        return replace(self, weights=np.ones(self.terms))
 
     def take(self, terms: ArrayLike) -> ProductBatch:
         """The batch of some of the terms, in the given order."""
