@@ -35,6 +35,10 @@ FILES_OF = {
     "readings_grown": "readings",
     "cards": "cards",
     "exams": "exams",
+    "requests_habits": "requests",
+    "cards_habits": "cards",
+    "exams_habits": "exams",
+    "readings_habits": "readings",
 }
 """The files of statements, and the table that each is over."""
 

@@ -212,9 +212,9 @@ class Compiled:
     @cached_property
     def _group_numbers(self) -> list[Expr]:
         """The columns of groups, and of lookups by them, that the formula has."""
-        kinds = ir.OneValue | ir.LookedUp | ir.Attribute
         nodes = (step.of for step in self.asked.steps if isinstance(step, Size))
-        return list(dict.fromkeys(node for node in nodes if isinstance(node, kinds)))
+        counts = ir.GroupCount | ir.Window
+        return list(dict.fromkeys(node for node in nodes if not isinstance(node, counts)))
 
     def _add_number(
         self,

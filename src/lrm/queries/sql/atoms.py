@@ -487,11 +487,15 @@ def _wrong(sentence: str) -> SqlError:
     return SqlError(sentence, code="constant")
 
 
-_TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?))?")
+_TIME = re.compile(
+    r"(\d{4}-\d\d-\d\d|\d{8})(?:[ T](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)(?:Z|\+00(?::?00)?)?)?"
+)
+_MIDNIGHT = re.compile(r"[ T]00:00(:00(\.0{1,6})?)?(Z|\+00(:?00)?)?$")
+_COMPACT = re.compile(r"(\d{4})(\d\d)(\d\d)")
 
 
 def point_in_time(text: str) -> dt.datetime:
-    """Read a time written as YYYY-MM-DD, perhaps with HH:MM or HH:MM:SS."""
+    """Read a time written as YYYY-MM-DD, perhaps with HH:MM or HH:MM:SS, in UTC."""
     match = _TIME.fullmatch(text.strip())
     day, clock = ("", "") if match is None else (match[1], match[2] or "00:00")
     clock = clock.ljust(len("HH:MM:SS.ffffff"), "0") if "." in clock else clock
@@ -502,8 +506,13 @@ def point_in_time(text: str) -> dt.datetime:
 
 
 def date(text: str) -> dt.date:
-    """Read a day written as YYYY-MM-DD."""
+    """Read a day written as YYYY-MM-DD or YYYYMMDD, perhaps with midnight.
+
+    >>> date("20240131") == date("2024-01-31 00:00:00") == date("2024-01-31")
+    True
+    """
+    day = _COMPACT.sub(r"\1-\2-\3", _MIDNIGHT.sub("", text.strip()))
     try:
-        return dt.datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=dt.UTC).date()
+        return dt.datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=dt.UTC).date()
     except ValueError:
         raise _wrong(f"expected a date such as '2024-01-31', got {text!r}") from None

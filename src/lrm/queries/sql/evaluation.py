@@ -47,23 +47,29 @@ def reason_of(error: Exception) -> str:
     return first.split("Error: ", 1)[-1].rstrip(".")
 
 
-def any_true(shown: str, text: str, columns: Sequence[Sequence[Any]]) -> bool:
-    """Whether a condition on the public columns c0, c1 … is true of any row."""
+def rows_of(
+    shown: str, items: str, clauses: str, columns: Sequence[Sequence[Any]]
+) -> list[tuple[Any, ...]]:
+    """``SELECT items FROM … clauses`` of the public columns c0, c1 …, which errors call ``shown``.
+
+    Both hold nothing but functions of an allow-list.
+    """
     import duckdb  # noqa: PLC0415 - as above
 
     database = memory_database().cursor()
     names = [f"c{place}" for place in range(len(columns))]
     database.register("looked_up", pa.table(list(map(pa.array, columns)), names))
     try:
-        # Only functions of an allow-list, over rows of a lookup: see `expressions`.
-        count_rows = database.execute(f"SELECT COUNT(*) FROM looked_up WHERE {text}").fetchall()  # noqa: S608
+        found: list[tuple[Any, ...]] = database.execute(
+            f"SELECT {items} FROM looked_up{clauses}"  # noqa: S608 - rows of a lookup
+        ).fetchall()
     except duckdb.Error as error:
         raise SqlError(
             f"{shown} cannot be evaluated: {reason_of(error)}", code="evaluation"
         ) from None
     finally:
         database.close()
-    return bool(count_rows[0][0])
+    return found
 
 
 MAX_VALUES = 1 << 17

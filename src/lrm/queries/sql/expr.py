@@ -24,6 +24,10 @@ OPPOSITES = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
 """The operations of comparisons, each with the one that is true where it is false."""
 
 
+TRUNCATED = "TRUNCATED "
+"""Before the type of a CAST that drops the fraction, until `rewrite` knows whether there is one."""
+
+
 @dataclass(frozen=True)
 class Expr:
     """An expression."""

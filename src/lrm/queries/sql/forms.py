@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lrm.domain import Categories, Dates, Domain, Integers, Numbers
+from lrm.domain import Bins, Categories, Dates, Domain, Integers, Numbers
 from lrm.queries.sql import expr as ir
 from lrm.queries.sql.atoms import Truths, is_binned, is_null
 from lrm.queries.sql.expr import Expr
@@ -58,6 +58,34 @@ def is_whole(node: Expr, domain: Domain) -> bool:  # noqa: C901, PLR0911 - one p
     if isinstance(node, ir.Window):
         return node.name in {"SUM", "LAG", "LEAD"} and is_whole(node.args[0], domain)
     return isinstance(node, ir.Apart) and is_whole(node.this, domain)
+
+
+_ROOTS = frozenset({"SQRT", "LN", "EXP", "POWER", "LOG"})
+_FLOATS = frozenset({"DOUBLE", "REAL", "FLOAT", "DECIMAL"})
+
+
+def has_fraction(node: Expr, domain: Domain) -> bool:  # noqa: PLR0911 - one per kind
+    """Whether an expression is a number that may have a fraction, as far as its form tells."""
+    if isinstance(node, ir.Number):
+        return not node.text.lstrip("-").isdigit()
+    if isinstance(node, ir.Attribute):
+        return isinstance(domain.attributes[node.axis], Bins | Numbers)
+    if isinstance(node, ir.LookedUp):
+        return True  # of texts, TRUNC fails
+    if isinstance(node, ir.Cast):
+        return node.to.partition("(")[0] in _FLOATS
+    if isinstance(node, ir.Aggregate):
+        inner = any(has_fraction(argument, domain) for argument in node.args)
+        return node.name != "COUNT" and (node.name != "SUM" or inner)
+    if isinstance(node, ir.Binary):
+        plain = node.op in {"+", "-", "*", "%"}
+        return node.op == "/" or (plain and any(has_fraction(s, domain) for s in node.children))
+    if isinstance(node, ir.Case):
+        return any(has_fraction(outcome, domain) for outcome in node.outcomes)
+    if isinstance(node, ir.Call) and node.name not in _SAME:
+        return node.name in _ROOTS
+    negative = isinstance(node, ir.Negative | ir.Call | ir.Apart | ir.Window)
+    return negative and any(has_fraction(child, domain) for child in node.children)
 
 
 LONGEST = 10_000
@@ -124,7 +152,7 @@ def _repeats(node: Expr) -> int:
     return int(node.text) if written and isinstance(node, ir.Number) else LONGEST + 1
 
 
-_ONE = frozenset({"FLOOR", "CEIL", "ROUND", "SIGN", "SQRT", "ABS"})
+_ONE = frozenset({"FLOOR", "CEIL", "ROUND", "SIGN", "SQRT", "ABS", "TRUNC"})
 _SEVERAL = frozenset({"GREATEST", "LEAST", "COALESCE"})
 _NUMBERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "DOUBLE", "DECIMAL"})
 

@@ -102,6 +102,8 @@ def _steps(node: Expr, formula: Asked) -> Steps:
     constant = number(node)
     if constant is not None:
         return [float(constant)]
+    if node.axes and not node.has(ir.Aggregate, ir.Window, ir.Apart, ir.GroupCount):
+        return _of_group(node, formula)
     split = _KINDS.get(type(node))
     # What cannot be decomposed is left to the compiler of linear answers, which says why.
     return [formula.leaf(node)] if split is None else split(node, formula)
@@ -340,7 +342,6 @@ _KINDS: dict[type[Expr], Callable[[Any, Asked], Steps]] = {
     ir.Cast: _cast,
     ir.Window: _window,
     ir.GroupCount: _group_count,
-    **dict.fromkeys((ir.OneValue, ir.LookedUp, ir.Attribute), _of_group),
     ir.Aggregate: _aggregate,
 }
 """What each kind of node is decomposed by."""

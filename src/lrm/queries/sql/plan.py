@@ -8,7 +8,7 @@ rows by groups, and what is displayed of them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lrm.queries.sql import expr as ir
@@ -175,6 +175,21 @@ def items_of(plan: Plan) -> tuple[Item, ...]:
     while not isinstance(plan, Project | Aggregate):
         plan = plan.input  # type: ignore[attr-defined] # Choose, Sort and Limit have one
     return plan.items
+
+
+def renamed(plan: Plan, names: Sequence[str]) -> Plan:
+    """A SELECT whose first columns have other names: ``AS t (a, b)``."""
+    if not names:
+        return plan
+    if not isinstance(plan, Project | Aggregate):
+        inner = renamed(plan.input, names)  # type: ignore[attr-defined] # as in `items_of`
+        return replace(plan, input=inner)  # type: ignore[call-arg]
+    if len(names) > len(plan.items):
+        advice = f"the sub-select has {len(plan.items)}"
+        raise refuse("clause", f"names of {len(names)} columns", advice)
+    pairs = zip(plan.items, names, strict=False)
+    own = tuple(replace(item, alias=name, name=name) for item, name in pairs)
+    return replace(plan, items=(*own, *plan.items[len(names) :]))
 
 
 def has_answers(plan: Plan) -> bool:

@@ -17,6 +17,7 @@ from lrm.queries.sql.expr import Expr
 
 Node = TypeVar("Node")
 
+_ANSWERS = (ir.Aggregate, ir.Window)
 _NAMES = frozenset(
     {
         *("DAYOFWEEK", "WEEKDAY", "DAYNAME", "MONTHNAME"),
@@ -31,6 +32,8 @@ def differs(node: object) -> bool:
 
     A division of answers does not: it keeps its fraction in every dialect.
     """
+    if isinstance(node, ir.Cast):
+        return node.to in {"INT", "BIGINT", "SMALLINT", "TINYINT"} and not node.has(*_ANSWERS)
     if isinstance(node, ir.Binary):
         return node.op == "/" and not node.has(ir.Aggregate, ir.Window)
     if not isinstance(node, ir.Call):

@@ -39,7 +39,7 @@ from lrm.queries.sql.beside import (
     within,
 )
 from lrm.queries.sql.expr import Expr, conjuncts
-from lrm.queries.sql.forms import by_knots, is_whole
+from lrm.queries.sql.forms import by_knots, has_fraction, is_whole
 from lrm.queries.sql.formulas import is_linear
 from lrm.queries.sql.plan import (
     Answers,
@@ -153,7 +153,7 @@ class _Rules:
         return _bounded(node.mapped(put))
 
     def _plain(self, node: Expr, put: Callable[[Expr], Expr | None]) -> Expr | None:
-        """What an expression is where types are known: a division, and a day cast to a day."""
+        """What an expression is where types are known: a division, a cast, a beginning."""
         if isinstance(node, ir.Binary) and node.op == "div":
             left, right = node.left.mapped(put), node.right.mapped(put)
             is_integer = is_whole(left, self.domain) and is_whole(right, self.domain)
@@ -161,16 +161,13 @@ class _Rules:
                 self.noticed.append(node)
             rows = not (left.has(ir.Aggregate, ir.Apart) or right.has(ir.Aggregate, ir.Apart))
             return ir.Binary("//" if is_integer and rows else "/", left, right, at=node.at)
-        if isinstance(node, ir.Cast) and node.to == "DATE":
-            inner = node.this.mapped(put)
-            if isinstance(inner, ir.Attribute):
-                attribute = self.domain.attributes[inner.axis]
-                if isinstance(attribute, Dates) and attribute.by == "day" and not attribute.time:
-                    return inner
-            return replace(node, this=inner)
-        if isinstance(node, ir.Cast) and node.to == "TIMESTAMP":
-            inner = node.this.mapped(put)
-            return inner if is_time(inner, self.domain) else replace(node, this=inner)
+        if isinstance(node, ir.Cast):
+            return self._cast(node, node.this.mapped(put))
+        if isinstance(node, ir.Call) and node.name == "DAYTRUNC":
+            args = tuple(argument.mapped(put) for argument in node.args)
+            truncated = ir.Call("TIMESTAMPTRUNC", args, node.pieces, at=node.at)
+            of_time = any(is_time(argument, self.domain) for argument in args)
+            return truncated if of_time else ir.Cast(truncated, "DATE", at=node.at)
         if isinstance(node, ir.Call) and node.name == "MODE":
             inner = node.args[0].mapped(put)
             if any(is_binned(self.domain.attributes[axis]) for axis in inner.axes):
@@ -178,6 +175,24 @@ class _Rules:
                 raise refuse("aggregate", f"MODE({shown(inner)})", advice, node)
             return inner
         return None
+
+    def _cast(self, node: ir.Cast, inner: Expr) -> Expr:
+        """A day cast to a day, a time to a time, and a number whose fraction is dropped."""
+        if node.to == "DATE" and isinstance(inner, ir.Attribute):
+            attribute = self.domain.attributes[inner.axis]
+            if isinstance(attribute, Dates) and attribute.by == "day" and not attribute.time:
+                return inner
+        if node.to == "TIMESTAMP" and is_time(inner, self.domain):
+            return inner
+        if not node.to.startswith(ir.TRUNCATED):
+            return replace(node, this=inner)
+        to = node.to.removeprefix(ir.TRUNCATED)
+        if not has_fraction(inner, self.domain):
+            return ir.Cast(inner, to, node.safe, at=node.at)
+        if inner.has(ir.Aggregate, ir.Apart):
+            self.noticed.append(ir.Cast(inner, to, at=node.at))
+            return inner
+        return ir.Cast(ir.Call("TRUNC", (inner,), at=node.at), to, node.safe, at=node.at)
 
     def _check_key(self, key: Expr, lookup: str, at: int | None) -> None:
         name = self.lookups[lookup].key

@@ -110,6 +110,12 @@ class Binder:
         if type(node) in {exp.Like, exp.ILike} and type(node.expression) in {exp.Any, exp.All}:
             return self._like_some(node)
         left, right = self.expr(node.this), self.expr(node.expression)
+        if (
+            type(node) is exp.Add
+            and self.scope.dialect == "tsql"
+            and (_is_text(left) or _is_text(right))
+        ):
+            return ir.Binary("||", left, right, at=self.at(node, left, right))
         # Of whole numbers, some dialects drop the fraction: `rewrite` knows which are whole.
         step = "div" if node.args.get("typed") else _BINARY[type(node)]
         comparison = ir.Binary(step, left, right, at=self.at(node, left, right))
@@ -148,7 +154,7 @@ class Binder:
         listed = self._listed(node)
         if listed is not None:
             return listed
-        if type(node) is exp.EQ and self.scope.reads_lookup(node.expression):
+        if type(node) is exp.EQ and self.scope.chooses_rows(node.expression):
             return self.scope.among(self.expr(node.this), node.expression)  # of one row
         if any(type(operand) in COMPARED for operand in (node.this, node.expression)):
             text = node.sql(dialect="duckdb")
@@ -269,11 +275,19 @@ class Binder:
         return self.scope.among(None, node)
 
 
+def _is_text(node: Expr) -> bool:
+    """Whether an expression is a text, as far as its form tells."""
+    if isinstance(node, ir.Cast):
+        return node.to.partition("(")[0] in {"TEXT", "VARCHAR", "CHAR", "NVARCHAR", "NCHAR"}
+    return isinstance(node, ir.Text) or (isinstance(node, ir.Binary) and node.op == "||")
+
+
 KINDS: dict[type[exp.Expr], Callable[..., Expr]] = {
     **functions.FUNCTIONS,
     **aggregates.FUNCTIONS,
     exp.Column: lambda bind, node: bind.scope.column(node),
     exp.Literal: Binder._literal,
+    exp.National: lambda _, node: ir.Text(str(node.this), at=node.meta.get("start")),
     exp.Boolean: lambda _, node: ir.Boolean(bool(node.this), at=node.meta.get("start")),
     exp.Null: lambda _, node: ir.Null(at=node.meta.get("start")),
     exp.Paren: Binder._paren,

@@ -43,6 +43,10 @@ _TYPES: dict[exp.DType, str] = {
 }
 """Types that CAST may name, and what DuckDB calls those that sqlglot does not write as needed."""
 
+_WHOLE = frozenset({exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT})
+TRUNCATING = frozenset({"spark", "tsql"})
+"""Dialects in which CAST to an integer drops the fraction; the others round."""
+
 _STYLES = {"23": "%Y-%m-%d", "111": "%Y/%m/%d", "112": "%Y%m%d", "120": "%Y-%m-%d"}
 _STYLES |= {"121": "%Y-%m-%d", "126": "%Y-%m-%d"}
 
@@ -128,7 +132,7 @@ def date_pieces(text: str, function: str, dialect: str) -> str:
             raise FormatError(f"write years, months and days by {listed}")
         parts[-1] += other[0].strip("\"'")
         place = other.end()
-    if len(text) < 2:  # .NET and Java take a single letter for a format by itself
+    if len(text) < 2 and dialect == "tsql":  # .NET takes a letter for a format by itself
         raise FormatError("write a year, a month and a day: 'yyyy-MM-dd'")
     return _joined(parts)
 
@@ -165,6 +169,8 @@ def _as_type(bind: Binder, node: exp.Expr, kind: exp.Expr, *, safe: bool) -> Exp
     to = _TYPES[kind.this] or kind.sql(dialect="duckdb")
     if kind.this == exp.DType.DECIMAL and not kind.expressions and bind.scope.dialect == "postgres":
         to = "DOUBLE"  # PostgreSQL's numeric rounds nothing; DuckDB's has three digits
+    if kind.this in _WHOLE and bind.scope.dialect in TRUNCATING:
+        to = ir.TRUNCATED + to  # `rewrite` knows which expressions have fractions
     return ir.Cast(this, to, safe, at=this.at)
 
 

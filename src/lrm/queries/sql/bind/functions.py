@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import sqlglot
 from sqlglot import exp
 
+from lrm.domain.ordered import MINUTES
 from lrm.queries.sql import expr as ir
 from lrm.queries.sql.bind.aggregates import aggregate
 from lrm.queries.sql.bind.conversions import as_text, cast, converted, pieces_call
@@ -262,8 +264,9 @@ def _truncated(bind: Binder, node: exp.Expr) -> Expr:
         _check_part(node, name)
         unit = exp.var(name.upper())
     truncated = _written(bind, exp.TimestampTrunc(this=node.this, unit=unit))
-    is_day = bind.scope.dialect in DAY_TRUNCATIONS and not bind.scope.is_time(bind.expr(node.this))
-    return ir.Cast(truncated, "DATE", at=truncated.at) if is_day else truncated
+    if bind.scope.dialect not in DAY_TRUNCATIONS or not isinstance(truncated, ir.Call):
+        return truncated
+    return replace(truncated, name="DAYTRUNC")  # `rewrite` knows which columns are times
 
 
 def _difference(bind: Binder, node: exp.Expr) -> Expr:
@@ -351,6 +354,29 @@ def _field(bind: Binder, node: exp.Expr) -> Expr:
     """``FIELD(x, 'a', 'b')``: 1 for the first, 2 for the second, and 0 for any other value."""
     this, *values = map(bind.expr, node.expressions)
     return _placed(this, values, ir.Number("0"), bind.at(node, this))
+
+
+def _found_in(bind: Binder, node: exp.Expr) -> Expr:
+    """``FIND_IN_SET(x, 'a,b')``: 1 for the first, and 0 for any other value."""
+    value, listed = node.expressions
+    if type(listed) is not exp.Literal:
+        raise refuse_node(node, EXPRESSIONS)
+    texts: list[Expr] = [ir.Text(text) for text in listed.name.split(",")]
+    this = bind.expr(value)
+    return _placed(this, texts, ir.Number("0"), bind.at(node, this))
+
+
+def _slice(bind: Binder, node: exp.Expr) -> Expr:
+    """``TIME_SLICE(x, 6, 'HOUR')`` of Snowflake, where the slices of a day are the same."""
+    only(node, "this", "expression", "unit")
+    unit = folded(node.args["unit"].name)
+    count = int(node.expression.name[:4]) if node.expression.name.isdigit() else 0
+    minutes = count * {"hour": 60, "minute": 1}.get(unit, 0)
+    if not minutes or MINUTES % minutes:
+        advice = "write hours or minutes that divide a day, or DATE_TRUNC"
+        raise refuse("function", "this TIME_SLICE()", advice, at=place(node))
+    length = exp.Interval(this=exp.Literal.string(str(count)), unit=exp.var(unit.upper()))
+    return bind.expr(exp.DateBin(this=length, expression=node.this))
 
 
 def _grouping(bind: Binder, node: exp.Expr) -> Expr:
@@ -491,6 +517,7 @@ _SPECIAL: dict[tuple[str, int], Callable[[Binder, exp.Expr], Expr]] = {
         for name in ("to_char", "to_varchar", "date_format", "format", "format_date")
     },
     ("weekday", 1): _from_monday,
+    ("find_in_set", 2): _found_in,
     ("isnull", 2): _instead(lambda value, other: exp.Coalesce(this=value, expressions=[other])),
     ("mean", 1): _instead(lambda argument: exp.Avg(this=argument)),
     ("var", 1): _instead(lambda argument: exp.Variance(this=argument)),
@@ -543,5 +570,6 @@ FUNCTIONS: dict[type[exp.Expr], Callable[[Binder, exp.Expr], Expr]] = {
     exp.StrToTime: _as_time,
     exp.DateAdd: _added,
     exp.WidthBucket: _bucket,
+    exp.TimeSlice: _slice,
 }
 """What each scalar function of sqlglot is built by."""

@@ -128,7 +128,7 @@ def table_name(table: exp.Expr) -> tuple[str, str]:
 
 
 def alias_of(node: exp.Expr) -> str:
-    """The alias of a table or sub-select, or nothing."""
+    """The alias of a table, or nothing."""
     alias = node.args.get("alias")
     if alias is not None:
         only(alias, "this")

@@ -17,10 +17,13 @@ from sqlglot.expressions import FUNCTION_BY_NAME
 from lrm.errors import SqlError
 from lrm.queries.sql import expr as ir
 from lrm.queries.sql import plan as rel
-from lrm.queries.sql.bind import COMPARED, KINDS
+from lrm.queries.sql.bind import COMPARED, KINDS, Binder
 from lrm.queries.sql.bind.scope import bare, flat, folded, only, place, refuse_node, row_count
+from lrm.queries.sql.build import lookups
 from lrm.queries.sql.build.clauses import Clauses
-from lrm.queries.sql.build.joins import Known, View, view_of
+from lrm.queries.sql.build.constants import Constants, constants_of, names_of
+from lrm.queries.sql.build.joins import From, Known
+from lrm.queries.sql.build.lookups import View, view_of
 from lrm.queries.sql.build.pivots import pivot_statement
 from lrm.queries.sql.plan import items_of
 from lrm.queries.sql.readings import differing, with_operators
@@ -149,7 +152,9 @@ class Builder:
     dialect: str
     guessed: bool = False
     tables: list[str] = field(default_factory=list)
-    views: dict[str, View] = field(default_factory=dict)  # sub-selects of lookups that WITH names
+    # What WITH names: sub-selects of lookups, and tables of constants.
+    views: dict[str, View] = field(default_factory=dict)
+    written: dict[str, Constants] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.attributes: dict[str, Expr] = {
@@ -251,17 +256,27 @@ class Builder:
         sub_selects = dict(known)
         for table in clause.expressions:
             only(table, "this", "alias")
-            only(table.args["alias"], "this")
-            view = self.view(table.this)
-            if view is not None:
-                self.views[folded(table.alias)] = view
-                continue
-            sub_selects[folded(table.alias)] = self.query(table.this, sub_selects)
+            name, names = folded(table.alias), names_of(table)
+            written = self.constants(table.this)
+            view = None if written is not None else self.view(table.this, names)
+            if written is not None:
+                self.written[name] = written.renamed(names)
+            elif view is not None:
+                self.views[name] = view
+            else:
+                sub_selects[name] = rel.renamed(self.query(table.this, sub_selects), names)
         return sub_selects
 
-    def view(self, node: exp.Expr) -> View | None:
-        """A sub-select of a lookup, if it is one."""
-        return view_of(node, self.lookups)
+    def view(self, node: exp.Expr, names: Sequence[str]) -> View | None:
+        """A sub-select of a lookup, if it is one, its columns called by other names."""
+        view = view_of(node, self.lookups)
+        return None if view is None else view.renamed(names)
+
+    def constants(self, node: exp.Expr) -> Constants | None:
+        """A table that the statement writes out, or that follows from lookups, if it is one."""
+        scope = From(self, {})
+        written = constants_of(node, Binder(scope).expr)
+        return written or lookups.constants_of(scope, node, self.lookups)
 
     def query(self, node: exp.Expr, known: Known, names: Sequence[str | None] = ()) -> rel.Plan:
         """Build one SELECT."""

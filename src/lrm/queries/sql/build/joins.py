@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -15,7 +14,6 @@ from lrm.queries.sql import plan as rel
 from lrm.queries.sql.bind import Binder
 from lrm.queries.sql.bind.scope import (
     Source,
-    alias_of,
     bare,
     equality,
     flat,
@@ -26,12 +24,13 @@ from lrm.queries.sql.bind.scope import (
     refuse_node,
     table_name,
 )
+from lrm.queries.sql.build import lookups
+from lrm.queries.sql.build.constants import Constants, names_of
+from lrm.queries.sql.build.lookups import View, lookup_source, whole
 from lrm.queries.sql.build.pivots import unpivoted
-from lrm.queries.sql.evaluation import any_true
 from lrm.queries.sql.expr import Expr
 from lrm.queries.sql.plan import has_answers, items_of
 from lrm.queries.sql.refusals import ONE_TABLE, PREDICATES, refuse
-from lrm.queries.sql.render import render, shown
 from lrm.queries.sql.source import nulls_are_small
 from lrm.queries.sql.times import is_time
 
@@ -61,7 +60,7 @@ class From:
         only(clause, "this")
         first = clause.this
         swapped = None
-        if joins and self._lookup(first) is not None and self._lookup(joins[0].this) is None:
+        if joins and self._is_public(first) and not self._is_public(joins[0].this):
             first, swapped = joins[0].this, first
         plan = self._first(first)
         for number, join in enumerate(joins):
@@ -70,7 +69,11 @@ class From:
             plan = self._join(plan, join, other, turned=turned)
         return plan
 
-    def _lookup(self, node: exp.Expr) -> Lookup | None:
+    def _is_public(self, node: exp.Expr) -> bool:
+        return self.lookup(node) is not None or self.constants(node) is not None
+
+    def lookup(self, node: exp.Expr) -> Lookup | None:
+        """The lookup of the domain that a table of FROM is; None for any other."""
         if type(node) is not exp.Table or folded(node.name) in self.known:
             return None
         return self.builder.lookups.get(folded(node.name))
@@ -81,8 +84,13 @@ class From:
         if type(node) is exp.Subquery:
             only(node, "this", "alias", "with_")
             known = self.builder.with_names(node, self.known)
-            return self._named(self.builder.query(node.this, known), alias_of(node))
-        if type(node) is not exp.Table:
+            plan = rel.renamed(self.builder.query(node.this, known), names_of(node))
+            return self._named(plan, node.alias)
+        if type(node) is not exp.Table or self._is_public(node):
+            name = node.name or "this table of constants"
+            if self._is_public(node):
+                advice = "what everybody knows needs no noise; join it to the declared table"
+                raise refuse("no-answer", f"a statement over {name} alone", advice, at=place(node))
             raise refuse_node(node, ONE_TABLE)
         name, alias = table_name(node)
         inner = self.known.get(folded(name))
@@ -123,11 +131,15 @@ class From:
 
     def _join(self, plan: rel.Plan, join: exp.Expr, other: exp.Expr, *, turned: bool) -> rel.Plan:
         inner = None
+        table = self.constants(other)
+        if table is not None:
+            return self._join_constants(plan, join, other, table)
         view = self._view(other)
         if view is not None:
             return self._join_lookup(plan, join, other, view, turned=turned)
         if type(other) is exp.Subquery:
             inner = self.builder.query(other.this, self.builder.with_names(other, self.known))
+            inner = rel.renamed(inner, names_of(other))
         elif type(other) is exp.Table:
             inner = self.known.get(folded(other.name))
         if inner is not None and has_answers(inner):
@@ -139,14 +151,63 @@ class From:
             raise refuse("join", "JOIN of the table with itself", may, at=place(join))
         raise refuse("join", "JOIN", may, at=place(join))
 
+    def _join_constants(
+        self, plan: rel.Plan, join: exp.Expr, other: exp.Expr, table: Constants
+    ) -> rel.Plan:
+        """A table that the statement writes out beside FROM: one row, or joined by its key."""
+        only(join, "this", "on", "using", "side", "kind")
+        side, at = join.args.get("side") or "", place(join)
+        if side not in {"", "LEFT"}:
+            raise refuse("join", f"{side} JOIN of constants", "write JOIN or LEFT JOIN", at=at)
+        alias = folded(other.alias_or_name)
+        on, using = join.args.get("on"), join.args.get("using") or []
+        keys = [(folded(name.name), self.column(exp.column(name.copy()))) for name in using]
+        waiting = [] if on is None else flat(bare(on))
+        if on is None and not using and len(table.rows) > 1 and self.where is not None:
+            waiting = [part for part in flat(self.where.this) if self._pair(part, alias, table)]
+            self.taken.update(map(id, waiting))
+        pairs = [(part, self._pair(part, alias, table)) for part in waiting]
+        keys += [
+            (name, Binder(self).expr(value)) for _, pair in pairs if pair for name, value in [pair]
+        ]
+        rest = [part for part, pair in pairs if pair is None]
+        single = len(table.rows) == 1 and not keys
+        if not keys and not single:
+            advice = f"compare a column of it by =: ON column = {alias or 'name'}.{table.names[0]}"
+            raise refuse("join", "this JOIN of constants", advice, at=at)
+        columns, match = (table.columns(), None) if single else table.joined(keys, at)
+        self.sources.append(Source(alias, columns, "sub-select"))
+        conditions = [*([] if match is None else [match]), *map(Binder(self).expr, rest)]
+        if side == "LEFT" and conditions:
+            known = ir.And(tuple(conditions)) if len(conditions) > 1 else conditions[0]
+            columns = {name: ir.Case((known,), (value,)) for name, value in columns.items()}
+            self.sources[-1] = Source(alias, columns, "sub-select")
+            return plan
+        for condition in conditions:
+            plan = rel.Filter(plan, condition)
+        return plan
+
+    def _pair(self, part: exp.Expr, alias: str, table: Constants) -> tuple[str, exp.Expr] | None:
+        """The column of a table of constants that a condition compares by =, and the other side."""
+        names = set(map(folded, table.names))
+        taken = {name for source in self.sources for name in source.columns}
+        sides = (part.this, part.expression) if type(part) is exp.EQ else ()
+        for own, value in (sides, sides[::-1]) if sides else ():
+            bound = type(own) is exp.Column and folded(own.name) in names
+            of_table = bound and folded(own.table) == alias
+            of_table = of_table or (bound and not own.table and folded(own.name) not in taken)
+            if of_table and all(folded(one.table) != alias for one in value.find_all(exp.Column)):
+                return folded(own.name), value
+        return None
+
     def _view(self, node: exp.Expr) -> View | None:
         """A lookup, or a sub-select of one that chooses columns and rows; None for others."""
         if type(node) is exp.Subquery:
-            return self.builder.view(node.this)
+            return self.builder.view(node.this, names_of(node))
         if type(node) is not exp.Table:
             return None
         known = self.builder.views.get(folded(node.name))
-        lookup = self._lookup(node)
+        lookup = self.lookup(node)
         if known is not None or lookup is None:
             return known
         return whole(lookup)
@@ -176,9 +237,8 @@ class From:
         self.sources.append(lookup_source(view, alias, key, left=side == "LEFT"))
         conditions = list(map(Binder(self).expr, rest))
         if view.where is not None:
-            inner = From(self.builder, {})
-            inner.sources.append(lookup_source(whole(lookup), view.alias, key, left=False))
-            conditions.append(Binder(inner).expr(view.where))
+            scope = self.inner(lookup_source(whole(lookup), view.alias, key, left=False))
+            conditions.append(Binder(scope).expr(view.where))
         flags = side == "LEFT", every
         joined: rel.Plan = rel.LookupJoin(plan, lookup.name, key, *flags, place(join))
         for condition, part in zip(conditions, rest, strict=False):
@@ -386,77 +446,62 @@ class From:
 
     # sub-selects in expressions
 
+    def inner(self, source: Source) -> From:
+        """A sub-select that reads one source alone."""
+        scope = From(self.builder, {})
+        scope.sources.append(source)
+        return scope
+
     def scalar(self, node: exp.Expr) -> Expr:
         """A sub-select in an expression."""
-        plan = self.builder.query(node.this, self.known)
-        return ir.Scalar(plan, at=place(node))
+        value = self._constant(node) or lookups.looked_up(self, node)
+        if value is not None:
+            return value
+        return ir.Scalar(self.builder.query(node.this, self.known), at=place(node))
 
-    def reads_lookup(self, node: exp.Expr) -> bool:
-        """Whether a node is a sub-select of a lookup."""
-        select = node.this if type(node) is exp.Subquery else None
+    def chooses_rows(self, node: exp.Expr) -> bool:
+        """Whether a node is the key of a row of a lookup: ``(SELECT key FROM lookup WHERE …)``."""
+        read = lookups.of_lookup(self, node) if type(node) is exp.Subquery else None
+        return read is not None and self.constants(node) is None
+
+    def _constant(self, node: exp.Expr) -> Expr | None:
+        """The value of ``(SELECT first_day FROM params)``; None for other sub-selects."""
+        select = node.this
         source = select.args.get("from_") if type(select) is exp.Select else None
-        return source is not None and self._lookup(source.this) is not None
+        table = self.constants(node)
+        if table is None and source is not None:
+            table = self.constants(source.this)
+        else:
+            source = None
+        if table is None:
+            return None
+        if len(table.rows) != 1 or len(select.expressions) != 1:
+            advice = "it must have one row and one column"
+            raise refuse("subquery", "this subquery of constants", advice, at=place(node))
+        if source is None:
+            return table.rows[0][0]
+        only(select, "expressions", "from_")
+        alias = folded(source.this.alias_or_name)
+        scope = self.inner(Source(alias, table.columns(), "sub-select"))
+        return Binder(scope).expr(select.expressions[0].unalias())
 
     def among(self, this: Expr | None, query: exp.Expr) -> Expr:
         """``key IN (SELECT key FROM lookup WHERE …)`` as a condition on the key, and EXISTS."""
-        advice = "list the constants, or select the key of a lookup"
-        refused = refuse("subquery", "a subquery", advice, this, at=place(query))
-        select = bare(query.this)
-        source = select.args.get("from_") if type(select) is exp.Select else None
-        lookup = None if source is None else self._lookup(source.this)
-        if lookup is None or source is None:
-            raise refused
-        only(select, "expressions", "from_", "where")
-        alias = folded(source.this.alias_or_name)
-        where = select.args.get("where")
-        rest = [] if where is None else flat(where.this)
-        inner = From(self.builder, {})
-        there = None
-        if this is None:
-            there, rest = self._outer_key(lookup, alias, rest)
-        key = this or there
-        if not isinstance(key, ir.Attribute | ir.Column):
-            raise refused
-        inner.sources.append(lookup_source(whole(lookup), alias, key, left=False))
-        items = [column for column in select.expressions if type(column) is exp.Column]
-        selected_columns = [inner.column(column) for column in items]
-        if this is not None and (selected_columns != [this] or len(select.expressions) != 1):
-            raise refused
-        condition: Expr = ir.LookedUp(key, lookup.name, "", at=key.at)
-        if rest:
-            row_condition = ir.And(tuple(map(Binder(inner).expr, rest)), at=key.at)
-            if not self._has_row(lookup, key, row_condition):
-                return ir.Boolean(value=False, at=key.at)  # for NULL too
-            condition = ir.And((condition, *row_condition.items), at=key.at)
-        known = ir.Call("COALESCE", (condition, ir.Boolean(value=False)), at=key.at)
-        if this is None:
-            return known  # EXISTS is never NULL
-        return ir.Case((ir.IsNull(key, at=key.at),), (ir.Null(),), known, at=key.at)
+        table = None if this is None else self.constants(query)
+        if this is None or table is None:
+            return lookups.among(self, this, query)
+        if len(table.names) != 1:
+            raise refuse("subquery", "IN with several columns", "select one", this)
+        return ir.In(this, tuple(row[0] for row in table.rows), at=this.at)
 
-    def _outer_key(
-        self, lookup: Lookup, alias: str, parts: list[exp.Expr]
-    ) -> tuple[Expr | None, list[exp.Expr]]:
-        """The column of FROM that EXISTS compares with the key of a lookup, and the other parts."""
-        for part in parts:
-            sides = equality(part, alias)
-            if sides is not None and folded(sides[0].name) == folded(lookup.key_column):
-                return self.column(sides[1]), [other for other in parts if other is not part]
-        return None, parts
-
-    def _has_row(self, lookup: Lookup, key: Expr, condition: Expr) -> bool:
-        """Whether some row of a lookup, of a declared key or not, meets a condition on it."""
-        places = {name: f"c{number + 1}" for number, name in enumerate(lookup.columns)}
-
-        def named(node: Expr) -> str | None:
-            if node == key:
-                return "c0"
-            return places[node.column] if isinstance(node, ir.LookedUp) else None
-
-        keys = lookup.keys(self.domain.attribute(lookup.key))
-        value_columns = [
-            [row[number] for row in lookup.rows] for number in range(1, len(places) + 1)
-        ]
-        return any_true(shown(condition), render(condition, named), [keys, *value_columns])
+    def constants(self, node: exp.Expr) -> Constants | None:
+        """A table that the statement writes out, here or in WITH; None for any other."""
+        if type(node) is not exp.Table:
+            found = self.builder.constants(node)
+        else:
+            named = self.builder.written.get(folded(node.name))
+            found = None if node.args.get("db") or folded(node.name) in self.known else named
+        return None if found is None else found.renamed(names_of(node))
 
     def is_time(self, node: Expr) -> bool:
         """Whether an expression is a column of times of the table."""
@@ -474,59 +519,3 @@ class From:
 def same_name(name: str, table: str | None) -> bool:
     """Whether a name is that of the declared table, without its schema."""
     return table is not None and folded(name) == folded(table.rpartition(".")[2])
-
-
-@dataclass(frozen=True, eq=False)
-class View:
-    """A lookup as FROM has it: its columns by the names that they have there, and its rows."""
-
-    lookup: Lookup
-    columns: Mapping[str, str]
-    where: exp.Expr | None = None
-    alias: str = ""  # what the lookup is called in that condition
-
-
-def whole(lookup: Lookup) -> View:
-    """A lookup by itself."""
-    return View(lookup, {column: column for column in (lookup.key_column, *lookup.columns)})
-
-
-def view_of(node: exp.Expr, lookups: Mapping[str, Lookup]) -> View | None:
-    """A SELECT that chooses columns and rows of a lookup; None for any other."""
-    while type(node) is exp.Subquery:
-        node = node.this
-    source = node.args.get("from_") if type(node) is exp.Select else None
-    table = None if source is None else source.this
-    lookup = lookups.get(folded(table.name)) if type(table) is exp.Table else None
-    if lookup is None:
-        return None
-    only(node, "expressions", "from_", "where")
-    own = {folded(column): column for column in (lookup.key_column, *lookup.columns)}
-    columns: dict[str, str] = {}
-    for item in node.expressions:
-        inner = item.unalias()
-        if type(inner) is exp.Star:
-            columns |= {column: column for column in own.values()}
-        elif type(inner) is exp.Column and folded(inner.name) in own:
-            columns[item.alias_or_name] = own[folded(inner.name)]
-        else:
-            advice = "it may choose columns and rows; compute outside of it"
-            raise refuse("join", f"this sub-select of {lookup.name}", advice, at=place(item))
-    where = node.args.get("where")
-    alias = folded(table.alias_or_name) if table is not None else ""
-    return View(lookup, columns, None if where is None else where.this, alias)
-
-
-def lookup_source(view: View, alias: str, key: Expr, *, left: bool) -> Source:
-    """The columns of a lookup in FROM; rows without a match stay where ``left``."""
-    lookup = view.lookup
-    key_expr: Expr = key
-    if left:
-        key_expr = ir.Case((ir.LookedUp(key, lookup.name, ""),), (key,))
-    columns: dict[str, Expr] = {
-        folded(name): key_expr
-        if column == lookup.key_column
-        else ir.LookedUp(key, lookup.name, column)
-        for name, column in view.columns.items()
-    }
-    return Source(alias, columns, "lookup")
