@@ -267,7 +267,7 @@ def warned(expression, form="SELECT {} AS g, COUNT(*) AS n FROM visits GROUP BY 
     ("expression", "dialects"),
     [
         ("age / 10", ["postgres", "redshift", "tsql"]),
-        ("CAST(age / 10 AS INT)", ["postgres", "redshift", "tsql"]),
+        ("CAST(age / 10 AS INT)", ["postgres", "redshift", "spark", "tsql"]),
         ("CASE WHEN age / 2 > 10 THEN 'old' ELSE 'young' END", ["postgres", "redshift", "tsql"]),
         ("DAYOFWEEK(day)", ["bigquery", "mysql", "spark", "tsql"]),
         ("EXTRACT(DOW FROM day)", ["bigquery", "mysql", "spark", "tsql"]),

@@ -95,7 +95,6 @@ def test_the_sum_is_that_of_all_groups():
 @pytest.mark.parametrize(
     "text",
     [
-        "SELECT AVG(a) FROM (SELECT c, AVG(m) AS a FROM t GROUP BY c)",
         "SELECT AVG(CASE WHEN c = 'x' THEN n END) FROM (SELECT c, COUNT(*) AS n FROM t GROUP BY c)",
         (
             "SELECT c, AVG(n) FROM (SELECT c, m, COUNT(*) AS n FROM t WHERE (c = 'x' AND m < 3) "

@@ -230,6 +230,8 @@ class Combinations:
         alias = self.source.rpartition(" ")[2] if " " in self.source else self.source
         if self.maybe(0.3):
             joins.append((f" JOIN places p ON p.k = {alias}.k", "p"))
+        if self.maybe(0.1):
+            joins.append((f" LEFT JOIN {SAID} ON {alias}.n = z.n", "z"))
         if self.maybe(0.2):
             more = self.one("", "", " AND q.rate > 2")
             joins.append((f" LEFT JOIN kinds q ON {alias}.g = q.g{more}", "q"))
@@ -267,7 +269,11 @@ class Combinations:
             f"COALESCE({p}flag, FALSE)",
             f"{p}k <> 'q'",
             f"{p}k IN (SELECT k FROM places WHERE pop > 20)",
+            f"{p}k IN (SELECT k FROM places ORDER BY pop LIMIT 2)",
+            f"{p}n < (SELECT COUNT(*) FROM places WHERE pop > 20)",
         ]
+        if "z" in self.joined:
+            choices += ["z.often > 3", "z.said IS NULL"]
         if "p" in self.joined:
             choices += ["p.area = 'coast'", "p.pop >= 40"]
         if "q" in self.joined:
@@ -302,6 +308,8 @@ class Combinations:
         ]
         if "p" in self.joined:
             plain += [("p.name", True), ("p.area", True), ("p.pop", False)]
+        if "z" in self.joined:
+            plain += [("z.said", False), ("z.often", False)]
         if "q" in self.joined:
             plain += [("q.kind", False), ("q.rate", False)]
             computed += [("COALESCE(q.kind, 'none')", True)]
@@ -436,12 +444,16 @@ class Combinations:
         parts |= {
             "down": self.one("", " DESC"),
             "k": f"{self.prefix}k",
+            "n": f"{self.prefix}n",
             "with": before.rstrip() + ", " if before else "WITH ",
         }
         choices = [*OVER_ANSWERS, *(OVER_SUMS if linear else [])]
         choices += [] if "WHERE" in before + source else SIDE_BY_SIDE  # both sides have all groups
         return self.one(*choices).format(**parts), False
 
+
+SAID = "(VALUES (0, 'never', 1), (2, 'often', 5)) AS z (n, said, often)"
+"""A table that a statement writes out."""
 
 DISPLAYED = [
     "CASE WHEN {a} > 9.5 THEN 'big' ELSE 'small' END",
@@ -450,6 +462,7 @@ DISPLAYED = [
     "RANK() OVER ({some}ORDER BY {a} DESC)",
     "DENSE_RANK() OVER (ORDER BY {a})",
     "MAX({a}) OVER ({some})",
+    "STDDEV_POP({a}) OVER ({some})",
     "{a} * 1.0 / MAX({a}) OVER ({some})",
 ]
 """Columns that are computed from what is displayed."""
@@ -491,6 +504,11 @@ OVER_ANSWERS = [
     ),
     "{before}SELECT c0, MAX(a) AS m, MIN(a) AS l FROM ({inner}) i GROUP BY c0",
     "{before}SELECT MAX(a) AS m FROM ({single}) i",
+    "{before}SELECT c0, AVG(a) AS m, STDDEV_POP(a) AS l FROM ({inner}) i GROUP BY c0",
+    "{before}SELECT c0, c1, a - AVG(a) OVER (PARTITION BY c0) AS b FROM ({inner}) i",
+    (
+        "{with}b (c0, a) AS ({single}), p AS (SELECT 100.5 AS least) SELECT c0, a FROM b, p WHERE a > least"
+    ),
     "{before}SELECT c0, a, CASE WHEN a > 400.5 THEN 'big' ELSE 'small' END AS b FROM ({single}) i",
     "{before}SELECT c0, c1, a, a * 1.0 / MAX(a) OVER (PARTITION BY c0) AS b FROM ({inner}) i",
     "{before}SELECT c0, a, LAG(a) OVER (ORDER BY c0) AS b FROM ({single}) i",
@@ -524,6 +542,10 @@ OVER_ANSWERS = [
 """Statements over the answers {inner} and {single} of a sub-select."""
 
 SIDE_BY_SIDE = [
+    (
+        "{before}SELECT c1, MAX(CASE WHEN c0 = 'p' THEN a END) AS m, MIN(a) FILTER (WHERE c0 = 'q') AS l FROM "
+        "(SELECT {k} AS c0, {n} AS c1, {a} AS a FROM {source} GROUP BY 1, 2) i GROUP BY c1"
+    ),
     (
         "{with}i AS (SELECT {k} AS c0, {two} AS c1, {a} AS a FROM {source} GROUP BY 1, 2) SELECT v.c1, v.a "
         "AS b, w.a AS d, v.a - w.a AS e FROM i v JOIN i w ON v.c1 = w.c1 WHERE v.c0 = 'p' AND w.c0 = 'q'"

@@ -78,7 +78,7 @@ SELECT department, APPROX_QUANTILES(age, 100)[OFFSET(50)] AS median_age FROM emp
 SELECT CORR(age, rating) FROM employees;
 -- refused: COUNT(DISTINCT …) of persons is not supported; max_rows limits the rows of a person over all groups, so that a group would count only persons whose row in it was kept; COUNT(*) counts rows. Where the table has one row per person, COUNT(*) is the number of persons
 SELECT department, COUNT(DISTINCT employee_id) AS people FROM employees GROUP BY department;
--- refused: this window function (OVER) is not supported; SUM, AVG, LAG, LEAD, FIRST_VALUE, LAST_VALUE and ranks of answers are: SUM(COUNT(*)) OVER (…)
+-- refused: COUNT(*) OVER (…) is not supported; SUM, AVG, MIN
 SELECT DISTINCT department, COUNT(*) OVER (PARTITION BY department) AS n FROM employees;
 -- duckdb: SELECT department, AVG(age) AS mean_age, STDDEV(age) AS sd FROM employees WHERE active GROUP BY department;
 -- dialect: tsql

@@ -50,6 +50,7 @@ SELECT DAYNAME(read_at) AS day, HOUR(read_at) AS h, COUNT(*) AS n FROM readings 
 WITH h AS (SELECT DATE_TRUNC('hour', read_at) AS h, COUNT(*) AS n FROM readings GROUP BY 1) SELECT h, n, SUM(n) OVER (ORDER BY h) AS running FROM h WHERE h < TIMESTAMP '2024-03-03';
 WITH h AS (SELECT HOUR(read_at) AS h, COUNT(*) AS n FROM readings GROUP BY 1) SELECT h, n FROM h WHERE n = (SELECT MAX(n) FROM h);
 WITH h AS (SELECT CAST(read_at AS DATE) AS d, HOUR(read_at) AS h, COUNT(*) AS n FROM readings GROUP BY 1, 2) SELECT h, AVG(n) AS per_day, MAX(n) AS most FROM h GROUP BY h ORDER BY h;
+-- refused: write LAG(n) OVER (ORDER BY …)
 WITH d AS (SELECT CAST(read_at AS DATE) AS d, COUNT(*) AS n FROM readings GROUP BY 1) SELECT a.d, a.n, b.n AS day_before FROM d a LEFT JOIN d b ON b.d = a.d - INTERVAL 1 DAY;
 SELECT zone, COUNT(*) AS n, COUNT(*) > AVG(COUNT(*)) OVER () AS above_mean FROM readings GROUP BY zone;
 SELECT zone, kind, COUNT(*) AS n, PERCENT_RANK() OVER (PARTITION BY zone ORDER BY COUNT(*)) AS pr, CUME_DIST() OVER (PARTITION BY zone ORDER BY COUNT(*)) AS cd FROM readings GROUP BY zone, kind;

@@ -136,7 +136,7 @@ def pinned(plan: Filter) -> Plan | None:
     while isinstance(input_, Filter):
         above.append(input_.condition)
         input_ = input_.input
-    pair = _pin(condition)
+    pair = pin_of(condition)
     if pair is None or not isinstance(input_, JoinAnswers) or not isinstance(pair[0], ir.Column):
         return None
     column, alias = pair[0], input_.alias
@@ -157,7 +157,7 @@ def unpinned(answers: Side, compared: Collection[Expr]) -> Side:
     """Answers without the groups that have one value, and that are not compared with others."""
     if not isinstance(answers, Answers):
         return answers
-    pins = [pin for part in (*answers.where, *answers.later) if (pin := _pin(part)) is not None]
+    pins = [pin for part in (*answers.where, *answers.later) if (pin := pin_of(part)) is not None]
     values = {
         key: value
         for key, value in pins
@@ -188,7 +188,7 @@ def _is_part(key: Expr) -> bool:
     return isinstance(key, ir.Call) and key.name in {"YEAR", "MONTH", "QUARTER", "EXTRACT"}
 
 
-def _pin(part: Expr) -> tuple[Expr, Expr] | None:
+def pin_of(part: Expr) -> tuple[Expr, Expr] | None:
     """The sides of a comparison with a constant by =."""
     if not isinstance(part, ir.Binary) or part.op != "=":
         return None

@@ -13,7 +13,7 @@ from typing import Any
 
 from lrm.queries.sql import expr as ir
 from lrm.queries.sql.expr import COMPARISONS, OPPOSITES, Expr
-from lrm.queries.sql.formulas import guarded, number
+from lrm.queries.sql.formulas import guarded, is_rank, number
 from lrm.queries.sql.plan import Answers, UnionAll, grouped_levels
 from lrm.queries.sql.refusals import refuse
 from lrm.queries.sql.render import shown
@@ -52,7 +52,7 @@ class Displayed:
         if isinstance(node, ir.Apart):
             return False
         if isinstance(node, ir.Window):
-            return ir.is_rank(node) or (self.chosen and node.name != "WITHIN")
+            return is_rank(node) or (self.chosen and node.name != "WITHIN")
         compares = isinstance(node, ir.Binary) and node.op in COMPARISONS
         if isinstance(node, _TRUTHS) or compares:
             return node.has(ir.Aggregate)
@@ -79,7 +79,7 @@ class Displayed:
     def _note(self, name: str, node: Expr) -> None:
         self.columns[name] = node
         if isinstance(node, ir.Window):
-            added_up = node.name in {"SUM", "AVG", "MIN", "MAX", "COUNT"}
+            added_up = node.name in {"SUM", "AVG", *ir.CHOOSING}
             if added_up and not node.args[0].has(ir.Aggregate):
                 advice = f"{node.name} is of answers: {node.name}(COUNT(*)) OVER (…)"
                 raise refuse("window", f"{shown(node)} of a column of groups", advice, node)

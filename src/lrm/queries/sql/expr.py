@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 RANKS = frozenset({"RANK", "DENSE_RANK", "ROW_NUMBER", "PERCENT_RANK", "CUME_DIST", "NTILE"})
 """Window functions that number the groups."""
 
+CHOOSING = frozenset({"MIN", "MAX", "COUNT", "STDDEV", "STDDEV_POP"})
+"""Other window functions that are of displayed answers."""
+
 COMPARISONS = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 """The operations of comparisons, each with the one that has its sides exchanged."""
 
@@ -233,11 +236,15 @@ class Row(Several):
 
 @dataclass(frozen=True)
 class Case(Expr):
-    """The result of the first condition that is true."""
+    """The result of the first condition that is true.
+
+    The ``name`` is that of the column of constants that it stands for, if any.
+    """
 
     conditions: tuple[Expr, ...]
     results: tuple[Expr, ...]
     default: Expr | None = None
+    name: str = field(default="", compare=False, kw_only=True, repr=False)
     parts = ("conditions", "results", "default")
 
     @property
@@ -380,18 +387,6 @@ def rounded_digits(node: Cast) -> float | None:
 def is_constant(node: Expr) -> bool:
     """Whether a node is a literal."""
     return isinstance(node, Number | Text | Boolean | Null)
-
-
-def is_rank(node: Expr) -> bool:
-    """Whether a node is a window over displayed answers, rather than one that adds them up.
-
-    It numbers the groups, chooses among their answers, or is in the order of these.
-    """
-    if not isinstance(node, Window) or node.name == "WITHIN":
-        return False
-    if node.name in RANKS or node.name in {"MIN", "MAX", "COUNT"}:
-        return True
-    return not node.args[0].has(Aggregate) or any(key.has(Aggregate) for key in node.order)
 
 
 def conjuncts(node: Expr | None) -> tuple[Expr, ...]:

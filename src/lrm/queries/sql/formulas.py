@@ -96,6 +96,21 @@ def _is_whole(node: Expr) -> bool:
     return isinstance(node, ir.Aggregate) and node.name == "COUNT"
 
 
+def is_rank(node: Expr) -> bool:
+    """Whether a node is a window over displayed answers, rather than one that adds them up.
+
+    It numbers the groups, chooses among their answers, is in the order of these, or adds up rates.
+    """
+    if not isinstance(node, ir.Window) or node.name == "WITHIN":
+        return False
+    if node.name in ir.RANKS or node.name in ir.CHOOSING:
+        return True
+    (inner, *_), is_sum = node.args, node.name in {"SUM", "AVG"}
+    if not inner.has(ir.Aggregate) or any(key.has(ir.Aggregate) for key in node.order):
+        return True
+    return is_sum and not is_linear(inner)
+
+
 def _steps(node: Expr, formula: Asked) -> Steps:
     if is_linear(node):
         return [formula.leaf(node)]
@@ -291,9 +306,6 @@ def _window(node: ir.Window, formula: Asked) -> Steps:
         formula.window, formula.apart = None, before
         return steps
     if node.name in {"SUM", "AVG"}:
-        if not is_linear(inner):
-            advice = "add up sums and counts: which groups are empty is not known"
-            raise refuse("window", f"{node.name}() OVER rates or averages", advice, node)
         total = formula.leaf(inner, window=node)
         return [total] if node.name == "SUM" else [total, Size(node), "/"]
     if len(node.args) > 2 and not (number(node.args[2]) == 0 and is_linear(inner)):

@@ -23,6 +23,7 @@ from lrm.queries.sql import expr as ir
 from lrm.queries.sql.atoms import TRUE, finer_cells, sorted_cells
 from lrm.queries.sql.evaluation import Values
 from lrm.queries.sql.expr import Expr
+from lrm.queries.sql.formulas import is_rank
 from lrm.queries.sql.plan import grouped_levels, level_of
 from lrm.queries.sql.refusals import refuse
 from lrm.queries.sql.render import shown
@@ -86,7 +87,7 @@ def groupings(answers: Answers) -> list[Grouping]:
         key
         for item in answers.items
         for window in item.expr.walk()
-        if isinstance(window, ir.Window) and len(window.order) > 1 and not ir.is_rank(window)
+        if isinstance(window, ir.Window) and len(window.order) > 1 and not is_rank(window)
         for key in window.order
     ]
     together += [key for keys in answers.sets for key in keys if not isinstance(key, ir.Attribute)]

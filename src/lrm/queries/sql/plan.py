@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from lrm.queries.sql import expr as ir
 from lrm.queries.sql.expr import Expr, SortKey, conjuncts
+from lrm.queries.sql.formulas import is_rank
 from lrm.queries.sql.refusals import ADVICE, refuse
 from lrm.queries.sql.render import shown
 
@@ -82,6 +83,7 @@ class JoinAnswers(Plan):
     pairs: tuple[tuple[Expr, Expr], ...]
     left: bool
     at: int | None = None
+    both: bool = False  # whether the groups of the other stay, too: FULL JOIN
 
 
 @dataclass(frozen=True)
@@ -235,6 +237,8 @@ class Answers:
     ranked: bool = False  # whether a column is a rank among the groups that are displayed
     joined: bool = False  # whether its columns are of rows that differ: it was joined
     sums: bool = False  # whether expressions of it add up the answers of a sub-select
+    # The groups of that sub-select that are added up, where it has a single grouping set.
+    added: frozenset[Expr] | None = None
     # Where these are displayed group by group: what the statement itself is grouped by.
     over: tuple[Expr, ...] | None = None
     # What the author of the statement should know, and of which expression.
@@ -403,13 +407,13 @@ def total_label(node: Expr) -> tuple[Expr, str] | None:
 
 def has_rank(node: Expr) -> bool:
     """Whether an expression has a window that numbers groups."""
-    return node.has(ir.Window) and any(map(ir.is_rank, node.walk()))
+    return node.has(ir.Window) and any(map(is_rank, node.walk()))
 
 
 def has_window(node: Expr) -> bool:
     """Whether an expression has a window that adds up answers, or takes those of other groups."""
     return node.has(ir.Window) and any(
-        isinstance(part, ir.Window) and not ir.is_rank(part) for part in node.walk()
+        isinstance(part, ir.Window) and not is_rank(part) for part in node.walk()
     )
 
 

@@ -37,8 +37,9 @@ PERSONS = (
     "person, COUNT(*) is the number of persons"
 )
 ONE_ROW = "a single row decides it, which noise must hide; write QUANTILE_DISC({}, {})"
-_WINDOWS = (
-    "SUM, AVG, LAG, LEAD, FIRST_VALUE, LAST_VALUE and ranks of answers are: SUM(COUNT(*)) OVER (…)"
+WINDOWS = (
+    "SUM, AVG, MIN, MAX, STDDEV, LAG, LEAD, FIRST_VALUE, LAST_VALUE and ranks of answers are: "
+    "SUM(COUNT(*)) OVER (…)"
 )
 _SAME = "a batch must mean the same whenever it is compiled; write the constant"
 _SELECTS = "a batch holds only SELECT statements"
@@ -92,7 +93,7 @@ ADVICE: dict[str, tuple[str, str]] = {
     "create": ("CREATE", _SELECTS),
     "drop": ("DROP", _SELECTS),
     "command": ("a command", _SELECTS),
-    "window": ("this window function (OVER)", _WINDOWS),
+    "window": ("this window function (OVER)", WINDOWS),
     "star": ("SELECT *", AGGREGATES),
     "null": ("NULL as a constant", "write IS NULL: a comparison with NULL is never true"),
     "placeholder": ("a placeholder", "write the constant"),

@@ -14,7 +14,7 @@ Names = Callable[[Expr], "str | None"]
 
 def shown(node: Expr) -> str:
     """An expression as errors name it."""
-    return render(node)
+    return render(node, lambda part: part.name or None if isinstance(part, ir.Case) else None)
 
 
 def render(node: Expr, names: Names = lambda _: None) -> str:

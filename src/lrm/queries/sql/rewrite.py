@@ -40,7 +40,7 @@ from lrm.queries.sql.beside import (
 )
 from lrm.queries.sql.expr import Expr, conjuncts
 from lrm.queries.sql.forms import by_knots, has_fraction, is_whole
-from lrm.queries.sql.formulas import is_linear
+from lrm.queries.sql.nested import KEPT, LARGEST, SUMS, UNEVEN, Nested
 from lrm.queries.sql.plan import (
     Answers,
     Env,
@@ -60,14 +60,7 @@ from lrm.queries.sql.times import check_group, grid_of, is_time, on_grid
 
 _ADD_UP = "add up groups: SUM(COUNT(*)) OVER (…) beside GROUP BY"
 _ONE = "a subquery in an expression must have one aggregate and no groups"
-_KEPT = "which groups are kept depends on noise; add up over all groups, and choose at the end"
-_LARGEST = (
-    "select it by itself: it is the noisy answer that is displayed first, ORDER BY it DESC LIMIT 1"
-)
-_UNEVEN = "which groups both sides have depends on the table; add up before joining"
 _ROWS = ir.Aggregate("COUNT")
-_SUMS = "only SUM and AVG add up answers by groups: others depend on which groups are empty"
-
 _NEVER_NULL = frozenset(
     {"EXTRACT", "YEAR", "MONTH", "DAY", "QUARTER", "HOUR", "DAYNAME", "MONTHNAME", "DAYOFWEEKISO"}
 ) | {"TIMESTAMPTRUNC", "TIMETOSTR", "UPPER", "LOWER", "FLOOR", "ROUND", "COALESCE", "DAYOFWEEK"}
@@ -107,6 +100,7 @@ class _Rules:
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
+        self.nested = Nested(self.put)
         self.noticed: list[Expr] = []
         self.every = False  # whether a lookup keeps its rows without rows of the table
         self.lookups = {lookup.name: lookup for lookup in domain.lookups}
@@ -127,19 +121,14 @@ class _Rules:
         """
 
         def put(inner_node: Expr) -> Expr | None:
-            if sums is not None and isinstance(inner_node, ir.Aggregate):
-                return self._sum(sums, inner_node)
-            if sums is not None and isinstance(inner_node, ir.OneValue):
-                if sums.over is not None:
-                    value = self.put(inner_node.this, sums.env)
-                    return ir.Window(inner_node.name, (value,), sums.over, at=inner_node.at)
-                what = f"{inner_node.name}({shown(inner_node.this)}) of answers in a formula"
-                raise refuse("nested", what, _LARGEST, inner_node)
+            over = None if sums is None else self.nested.over_answers(sums, inner_node)
+            if over is not None:
+                return over
             if isinstance(inner_node, ir.Column):
                 column_expr = env[inner_node.table, inner_node.name]
                 if sums is not None and column_expr.has(ir.Aggregate, ir.Window):
                     what = f"answer {inner_node.name!r} next to sums of answers"
-                    advice = _KEPT if column_expr.has(ir.Window) else _SUMS
+                    advice = KEPT if column_expr.has(ir.Window) else SUMS
                     raise refuse("nested", what, advice, inner_node)
                 return column_expr
             if isinstance(inner_node, ir.Scalar):
@@ -168,6 +157,9 @@ class _Rules:
             truncated = ir.Call("TIMESTAMPTRUNC", args, node.pieces, at=node.at)
             of_time = any(is_time(argument, self.domain) for argument in args)
             return truncated if of_time else ir.Cast(truncated, "DATE", at=node.at)
+        if isinstance(node, ir.Call) and node.name == "COALESCE":
+            same = {argument.mapped(put) for argument in node.args}  # of both sides of FULL JOIN
+            return same.pop() if len(same) == 1 else None
         if isinstance(node, ir.Call) and node.name == "MODE":
             inner = node.args[0].mapped(put)
             if any(is_binned(self.domain.attributes[axis]) for axis in inner.axes):
@@ -222,7 +214,7 @@ class _Rules:
             if node.this.has(ir.Aggregate, ir.Window):
                 if is_beside(node.this) or (node.this.has(ir.Apart) and not node.this.axes):
                     return node.this
-                raise refuse("aggregate", f"{node.name}({shown(node.this)})", _LARGEST, node)
+                raise refuse("aggregate", f"{node.name}({shown(node.this)})", LARGEST, node)
             grouped = frozenset[int]().union(*(key.axes for keys in answers.sets for key in keys))
             if not node.this.has(ir.LookedUp) and not node.axes <= grouped:
                 advice = ONE_ROW.format(shown(node.this), "0.01" if node.name == "MIN" else "0.99")
@@ -337,7 +329,7 @@ class _Rules:
         if not over.has(ir.Window):
             return
         if inner.is_cut:
-            raise refuse("nested", "OVER after LIMIT", _KEPT, over)
+            raise refuse("nested", "OVER after LIMIT", KEPT, over)
         if inner.qualify:
             raise refuse("nested", "OVER after a choice by ranks", "choose at the end", over)
         windows = [self.put(part, inner.env) for part in over.walk() if isinstance(part, ir.Window)]
@@ -348,21 +340,16 @@ class _Rules:
             raise refuse("nested", feature, "write the condition before the first OVER", over)
         if inner.joined:
             feature = "OVER a JOIN of answers over different rows"
-            raise refuse("nested", feature, _UNEVEN, over)
+            raise refuse("nested", feature, UNEVEN, over)
 
     def aggregate(self, plan: rel.Aggregate) -> Relation:
         inner = self.of(plan.input)
         over = False
         if isinstance(inner, Rows):
             answers = Answers(inner.where, (), (), inner.env, plan.grouped)
-        elif inner.having or any(item.expr.has(ir.OneValue) for item in plan.items):
-            answers, over = self._over_groups(inner, plan), True
         else:
-            self._check_sums(inner, plan)
-            where = (*inner.where, *inner.later)
-            answers = replace(
-                inner, where=where, later=(), grouped=plan.grouped, order=(), sums=True
-            )
+            answers = self.nested.answers(inner, plan)
+            over = answers.over is not None
         sets = tuple(
             tuple(dict.fromkeys(self._into(answers, entry) for entry in keys)) for keys in plan.sets
         )
@@ -386,80 +373,8 @@ class _Rules:
         """Answers of the groups of which conditions on other answers are true."""
         for part in kept:
             if has_rank(part) and any(item.expr.has(ir.Window) for item in answers.items):
-                raise refuse("nested", "OVER beside a choice of the first n", _KEPT, part)
+                raise refuse("nested", "OVER beside a choice of the first n", KEPT, part)
         return self._chosen(answers, kept)
-
-    def _over_groups(self, inner: Answers, plan: rel.Aggregate) -> Answers:
-        """Answers of a sub-select that are combined as they are displayed.
-
-        ``SELECT a, MAX(n), MIN(n) FROM (SELECT a, b, COUNT(*) AS n … GROUP BY a, b) GROUP BY a`` is
-        one row per ``a`` of ``MAX(COUNT(*)) OVER (PARTITION BY a)``.
-        """
-        at = next((item.expr for item in plan.items), None)
-        keys = tuple(self.put(key, inner.env) for key in plan.sets[0])
-        several = len(plan.sets) > 1 or len(inner.sets) > 1
-        if several or inner.is_cut or inner.qualify or inner.joined:
-            advice = "group once, and choose at the end"
-            raise refuse("nested", "MAX() or MIN() of these answers", advice, at)
-        if not set(keys) <= set(inner.sets[0]):
-            advice = "group by columns of groups of the sub-select"
-            raise refuse("nested", "MAX() or MIN() of answers by something else", advice, at)
-        others = tuple(key for key in inner.sets[0] if key not in keys)
-        rank = ir.Window("ROW_NUMBER", (), keys, tuple(map(ir.SortKey, others)))
-        first = ir.Binary("=", rank, ir.Number("1"), at=None if at is None else at.at)
-        answers = replace(inner, order=(), sums=True, over=keys, left_out=others)
-        return replace(answers, qualify=(first,), grouped=plan.grouped)
-
-    def _check_sums(self, inner: Answers, plan: rel.Aggregate) -> None:
-        """Check that a SELECT over answers only adds them up over groups of its own."""
-        at = next((plan_item.expr for plan_item in plan.items), None)
-        if inner.is_cut or inner.having or inner.qualify:
-            word = "LIMIT" if inner.is_cut else "HAVING" if inner.having else "QUALIFY"
-            feature = f"adding up answers after {word}"
-            raise refuse("nested", feature, "filter rows in WHERE", at)
-        if len(inner.sets) > 1:
-            feature = "adding up answers of several grouping sets"
-            raise refuse("nested", feature, "group once", at)
-        if inner.joined:
-            feature = "SUM over a JOIN of answers over different rows"
-            raise refuse("nested", feature, _UNEVEN, at)
-
-    def _sum(self, answers: Answers, node: ir.Aggregate) -> Expr:
-        inner = node.args[0] if node.args else None
-        where = conjuncts(node.where)
-        if isinstance(inner, ir.Case) and len(inner.conditions) == 1:
-            other = inner.default
-            if other is None or other in {ir.Null(), ir.Number("0")}:
-                where = (*where, *conjuncts(inner.conditions[0]))
-                inner = inner.results[0]
-        key = (inner.table, inner.name) if isinstance(inner, ir.Column) else ("", "")
-        inner_answer = answers.env.get(key)
-        if answers.over is not None and node.name in {"SUM", "AVG", "COUNT"} and not where:
-            counted = node.name == "COUNT" and not node.args and answers.having
-            if counted:
-                inner_answer = next(expr for expr in answers.env.values() if expr.has(ir.Aggregate))
-            if inner_answer is not None and (counted or node.name != "COUNT"):
-                return ir.Window(node.name, (inner_answer,), answers.over, at=node.at)
-        if (
-            node.name not in {"SUM", "AVG"}
-            or inner_answer is None
-            or not inner_answer.has(ir.Aggregate)
-        ):
-            column = inner_answer is not None and not inner_answer.has(ir.Aggregate)
-            advice = "it is a column of groups; select it by itself, or MAX of it"
-            raise refuse("nested", f"{shown(node)} over answers", advice if column else _SUMS, node)
-        if not is_linear(inner_answer):
-            raise refuse("nested", "a sum of rates or averages", "add up sums and counts", node)
-        total = over_rows(
-            inner_answer, tuple(self.put(condition, answers.env) for condition in where)
-        )
-        if node.name == "SUM":
-            return total
-        if where:
-            advice = "filter the sub-select in WHERE"
-            raise refuse("nested", "AVG() of some of the answers", advice, node)
-        count = ir.GroupCount(answers.sets[0], at=node.at)
-        return ir.Binary("/", total, count, at=node.at)
 
     def choose(self, plan: rel.Choose) -> Relation:
         inner = self.of(plan.input)
@@ -537,8 +452,26 @@ class _Rules:
         null = tuple(
             ir.Not(ir.IsNull(key)) for key in left_answers.sets[0] if self._may_be_null(key)
         )
+        if plan.both:
+            self._check_both(left_answers, two, null, plan)
         joined = side_by_side(left_answers, two, right_env, null, keep_left=plan.left)
         return replace(joined, ranked=left_answers.ranked or two.ranked)
+
+    @staticmethod
+    def _check_both(
+        left: Answers, two: Answers, null: Collection[Expr], plan: rel.JoinAnswers
+    ) -> None:
+        """Refuse a FULL JOIN whose sides differ in the groups that they have."""
+        sides = [
+            {part for part in (*side.where, *side.later) if of_groups(part, side.keys)}
+            for side in (left, two)
+        ]
+        if sides[0] != sides[1]:
+            advice = "write the same conditions on columns of groups in both, or LEFT JOIN"
+            raise refuse("join", "FULL JOIN of answers with different groups", advice, at=plan.at)
+        if null:
+            advice = "NULL equals no NULL; write LEFT JOIN, or filter the group of NULL in both"
+            raise refuse("join", "FULL JOIN by a column that may be NULL", advice, at=plan.at)
 
     def _compared(self, plan: rel.JoinAnswers, left: Relation, two: Answers) -> set[Expr]:
         """The columns of groups of both sides that a join compares."""

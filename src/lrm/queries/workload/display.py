@@ -107,7 +107,9 @@ class OrderKey:
 RankFunction = Literal["rank", "dense_rank", "row_number", "percent_rank", "cume_dist", "ntile"]
 """The window functions of SQL that number rows."""
 
-WindowFunction = Literal["sum", "avg", "min", "max", "count", "first_value", "last_value", "lag"]
+AddedFunction = Literal["sum", "avg", "min", "max", "count", "stddev", "stddev_pop"]
+TakenFunction = Literal["first_value", "last_value", "lag"]
+WindowFunction = Literal[AddedFunction, TakenFunction]
 """The window functions that are of a column of the rows."""
 
 _Function = Literal[RankFunction, WindowFunction]
@@ -162,8 +164,7 @@ class Rank:
     @property
     def valued(self) -> frozenset[str]:
         """The columns of which its values are some."""
-        takes = self.function in {"first_value", "last_value", "lag"}
-        return frozenset([self.of] if takes else [])
+        return frozenset([self.of] if self.function in get_args(TakenFunction) else [])
 
     def values(self, groups: Sequence[Group], answers: Values) -> dict[Group, Value]:
         """The number of each group."""
@@ -206,7 +207,7 @@ class Rank:
                 lasts[place] = lasts[place + 1] if keys[place] == keys[place + 1] else place
         firsts = [max(0.0, place + start) for place in range(count)]
         frames = [(int(first), int(last) + 1) for first, last in zip(firsts, lasts, strict=True)]
-        if start == -math.inf and self.function not in {"first_value", "last_value"}:
+        if start == -math.inf and self.function in {"sum", "avg", "min", "max", "count"}:
             so_far = [_combined(self.function, ())]
             so_far += _running(self.function, column)
             return [so_far[max(0, last)] for _, last in frames]
@@ -265,7 +266,16 @@ def _combined(function: str, frame: Sequence[Value]) -> Value:
         return math.nan
     if function in {"sum", "avg"}:
         return math.fsum(numbers) / (1 if function == "sum" else len(numbers))
+    if function in {"stddev", "stddev_pop"}:
+        return _spread(numbers, len(numbers) - (function == "stddev"))
     return min(numbers) if function == "min" else max(numbers)
+
+
+def _spread(numbers: Sequence[float], count: int) -> float:
+    """A standard deviation whose squares are divided by a count."""
+    mean = math.fsum(numbers) / len(numbers)
+    squares = math.fsum((number - mean) ** 2 for number in numbers)
+    return math.sqrt(squares / count) if count else math.nan
 
 
 def _running(function: str, column: Sequence[Value]) -> Iterator[Value]:

@@ -14,7 +14,7 @@ from sqlglot import exp
 from lrm.queries.sql import expr as ir
 from lrm.queries.sql.bind.scope import bare, folded, only, place, refuse_node
 from lrm.queries.sql.expr import Expr
-from lrm.queries.sql.refusals import ADVICE, AGGREGATES, DISTINCT, PERSONS, fail, refuse
+from lrm.queries.sql.refusals import ADVICE, AGGREGATES, DISTINCT, PERSONS, WINDOWS, fail, refuse
 from lrm.queries.sql.statistics import STATISTICS
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _RANKS = {exp.FUNCTION_BY_NAME[name]: name for name in ir.RANKS}
 _WINDOWS = {
     exp.FUNCTION_BY_NAME[name]: name
     for name in ("SUM", "AVG", "MAX", "MIN", "LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE")
-}
+} | {exp.Stddev: "STDDEV", exp.StddevSamp: "STDDEV", exp.StddevPop: "STDDEV_POP"}
 """Window functions that add up answers, or take those of other groups."""
 
 _MOST_OFFSET = 6  # digits
@@ -156,10 +156,12 @@ def _level(bind: Binder, node: exp.Expr | None, quantile_node: exp.Expr) -> floa
 def _filter(bind: Binder, node: exp.Expr) -> Expr:
     only(node, "this", "expression")
     inner = bind.expr(node.this)
-    if not isinstance(inner, ir.Aggregate):
-        raise refuse_node(node.this, AGGREGATES)
     only(node.expression, "this")
     where = bind.expr(node.expression.this)
+    if isinstance(inner, ir.OneValue):
+        return replace(inner, this=ir.Case((where,), (inner.this,), at=inner.at))
+    if not isinstance(inner, ir.Aggregate):
+        raise refuse_node(node.this, AGGREGATES)
     if inner.where is not None:
         where = ir.And((*ir.conjuncts(inner.where), *ir.conjuncts(where)), at=where.at)
     return replace(inner, where=where)
@@ -193,7 +195,8 @@ def _window(bind: Binder, node: exp.Expr) -> Expr:
     if kind in _RANKS:
         return _over(bind, _RANKS[kind], _buckets(bind, inner), node, spec)
     if kind not in _WINDOWS or type(inner.this) is exp.Distinct:
-        raise refuse_node(node, AGGREGATES)
+        text = inner.sql(dialect="duckdb")
+        raise refuse("window", f"{text} OVER (…)", WINDOWS, at=place(node))
     return _over(bind, _WINDOWS[kind], _moved(bind, inner), node, spec)
 
 
@@ -202,6 +205,9 @@ def _over(
 ) -> ir.Window:
     order = spec.args.get("order")
     frame = spec.args.get("spec")
+    if any(argument.has(ir.Window) for argument in args):
+        advice = "write the inner one in a sub-select"
+        raise refuse("window", "OVER within OVER", advice, at=place(node))
     return ir.Window(
         name,
         args,

@@ -186,8 +186,8 @@ class Clauses:
         expression = self.bind.expr(inner)
         inner = bare(inner)
         name = alias or (name_of(expression) if type(inner) is exp.Column else "")
-        if type(inner) is exp.Column and not name:
-            name = inner.name
+        if type(inner) is exp.Column and (not name or isinstance(expression, ir.LookedUp)):
+            name = alias or inner.name
         if alias is not None:
             self.scope.aliases.setdefault(folded(alias), expression)
         return rel.Item(expression, alias, name)

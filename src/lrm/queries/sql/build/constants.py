@@ -21,8 +21,6 @@ from lrm.queries.sql.refusals import refuse
 MOST_ROWS = 1000
 """Rows of a table that a statement writes out."""
 
-_READ = (ir.Attribute, ir.Column, ir.LookedUp, ir.Aggregate, ir.Window, ir.OneValue, ir.Scalar)
-
 
 @dataclass(frozen=True, eq=False)
 class Constants:
@@ -61,7 +59,7 @@ class Constants:
         for name, number in places.items():
             own = next((other for key, other in keys if key == name), None)
             results = tuple(row[number] for row in self.rows)
-            columns[name] = own or ir.Case(conditions, results, at=at)
+            columns[name] = own or ir.Case(conditions, results, name=name, at=at)
         return columns, ir.Or(conditions, at=at) if len(conditions) > 1 else conditions[0]
 
 
@@ -84,6 +82,8 @@ def constants_of(  # noqa: PLR0911 - one per kind
     if type(node) is exp.Values:
         rows = [row.expressions if type(row) is exp.Tuple else [row] for row in node.expressions]
         names = tuple(f"col{number}" for number in range(len(rows[0])))
+        if node.find(exp.Column, exp.Subquery) is not None:
+            raise _no_constants(node)
         return _checked(Constants(names, tuple(tuple(map(expr, row)) for row in rows)), node)
     if type(node) is not exp.Select:
         return None
@@ -93,7 +93,9 @@ def constants_of(  # noqa: PLR0911 - one per kind
         whole = type(source.this) is exp.Values and set(others) == {"from_"}
         star = [type(item) for item in node.expressions] == [exp.Star]
         return constants_of(source.this, expr) if whole and star else None
-    if any(others) or any(item.find(exp.Subquery, exp.AggFunc) for item in node.expressions):
+    if any(others) or any(
+        item.find(exp.Subquery, exp.AggFunc, exp.Column) for item in node.expressions
+    ):
         return None
     names = tuple(item.alias_or_name for item in node.expressions)
     return _checked(
@@ -103,16 +105,18 @@ def constants_of(  # noqa: PLR0911 - one per kind
 
 def _checked(table: Constants, node: exp.Expr) -> Constants:
     values = [value for row in table.rows for value in row]
-    read = next((value for value in values if value.has(*_READ)), None)
-    if read is not None or any(len(one) != len(two) for one, two in pairwise(table.rows)):
-        advice = "write a constant for each column of each row"
-        raise refuse(
-            "clause", "VALUES of something else than constants", advice, read, at=place(node)
-        )
+    uneven = any(len(one) != len(two) for one, two in pairwise(table.rows))
+    if uneven or any(value.has(ir.Aggregate, ir.Window, ir.OneValue) for value in values):
+        raise _no_constants(node)
     if len(table.rows) > MOST_ROWS:
         advice = f"write at most {MOST_ROWS:,}, or declare a lookup in the domain"
         raise refuse("size", f"a table of {len(table.rows):,} rows", advice, at=place(node))
     return table
+
+
+def _no_constants(node: exp.Expr) -> Exception:
+    advice = "write a constant for each column of each row"
+    return refuse("clause", "a table of something else than constants", advice, at=place(node))
 
 
 def names_of(node: exp.Expr) -> list[str]:

@@ -180,7 +180,9 @@ class From:
         conditions = [*([] if match is None else [match]), *map(Binder(self).expr, rest)]
         if side == "LEFT" and conditions:
             known = ir.And(tuple(conditions)) if len(conditions) > 1 else conditions[0]
-            columns = {name: ir.Case((known,), (value,)) for name, value in columns.items()}
+            columns = {
+                name: ir.Case((known,), (value,), name=name) for name, value in columns.items()
+            }
             self.sources[-1] = Source(alias, columns, "sub-select")
             return plan
         for condition in conditions:
@@ -304,9 +306,10 @@ class From:
             self.sources.append(here)
             return rel.CrossAnswers(plan, inner, alias, place(join))
         only(join, "this", "on", "using", "side", "kind")
-        if join.args.get("side") not in {None, "", "LEFT"}:
-            advice = "join answers with the same groups"
-            raise refuse("join", "JOIN of answers", advice, at=place(join))
+        side = join.args.get("side") or ""
+        if side not in {"", "LEFT", "FULL"}:
+            advice = "write JOIN, FULL JOIN, or LEFT JOIN with the other one first"
+            raise refuse("join", f"{side} JOIN of answers", advice, at=place(join))
         pairs = []
         for element in using:
             outer_column = self.column(exp.column(element.copy()))
@@ -322,8 +325,8 @@ class From:
                 raise refuse("join", construct, advice, at=place(join))
             pairs.append((self.column(sides[1]), columns[folded(sides[0].name)]))
         self.sources.append(here)
-        left = join.args.get("side") == "LEFT"
-        return rel.JoinAnswers(plan, inner, alias, tuple(pairs), left, place(join))
+        ends = place(join), side == "FULL"
+        return rel.JoinAnswers(plan, inner, alias, tuple(pairs), side != "", *ends)
 
     # names
 
@@ -404,15 +407,17 @@ class From:
                 "by the columns that the domain declares"
             )
             return SqlError(sentence, code="unknown-column", at=at)
+        if not self.sources:
+            return refuse("clause", "SELECT without FROM", "name the table", at=at)
         code, quote = "unknown-column", ""
         if getattr(node.this, "args", {}).get("quoted"):
             code, quote = "quotes", "; use single quotes for text"
         if table and source is None:
-            reads = self.sources[0].alias if self.sources else "no table"
+            reads = self.sources[0].alias
             return refuse(
                 code, f"table {node.text('table')!r}", f"the statement reads {reads!r}", at=at
             )
-        source = source or (self.sources[0] if self.sources else Source("", {}))
+        source = source or self.sources[0]
         if source.kind == "lookup":
             names = ", ".join(source.columns)
             sentence = f"lookup {source.alias!r} has no column {name!r}; its columns are {names}"

@@ -230,9 +230,8 @@ def looked_up(scope: From, node: exp.Expr) -> Expr | None:
     alias, where = folded(select.args["from_"].this.alias_or_name), select.args.get("where")
     key, rest = _outer_key(scope, lookup, alias, [] if where is None else flat(where.this))
     if key is None or rest or len(select.expressions) != 1:
-        advice = _ONE.format(
-            lookup.name, (*lookup.columns, lookup.key_column)[0], lookup.key_column
-        )
+        first, outer = (*lookup.columns, lookup.key_column)[0], scope.sources[0].alias
+        advice = _ONE.format(lookup.name, first, lookup.key_column, outer)
         raise refuse("subquery", f"this sub-select of {lookup.name}", advice, at=place(node))
     inner = scope.inner(lookup_source(whole(lookup), alias, key, left=True))
     return Binder(inner).expr(select.expressions[0].unalias())
