@@ -44,6 +44,7 @@ def memory_database() -> Any:
 def reason_of(error: Exception) -> str:
     """What the database says of an expression, in one line."""
     first = str(error).splitlines()[0]
+    first = first.partition(" when casting from source column")[0]
     return first.split("Error: ", 1)[-1].rstrip(".")
 
 

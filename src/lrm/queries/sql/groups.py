@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from operator import itemgetter
@@ -172,6 +172,7 @@ def _together(nodes: Sequence[Expr], cells: Cells) -> Values:
 
 def _combined(each: Sequence[Values], parts: Sequence[Sequence[int]]) -> Values:
     """The row values of expressions that read different attributes: every combination is one."""
+    each = list(map(_merged, each))
     sides = {
         axis: (values.classes[side], values.several[side])
         for values in each
@@ -191,6 +192,21 @@ def _combined(each: Sequence[Values], parts: Sequence[Sequence[int]]) -> Values:
         rows.append((*in_order, in_order[0]))
     classes, several = zip(*(sides[axis] for axis in axes), strict=True)
     return Values(axes, classes, np.where(undecided, -1, codes), several, tuple(rows), "")
+
+
+def _merged(values: Values) -> Values:
+    """The same values of one attribute, over classes of cells that have the same one."""
+    if len(values.axes) != 1:
+        return values
+    (classes,), (several,) = values.classes, values.several
+    both = values.codes * 2 + several
+    _, first, merged = np.unique(both, return_index=True, return_inverse=True)
+    return replace(
+        values,
+        classes=(merged.reshape(-1)[classes],),
+        codes=values.codes[first],
+        several=(several[first],),
+    )
 
 
 def key_groups(values: Values | None, keys: Keys, cells: Cells) -> list[KeyGroup]:

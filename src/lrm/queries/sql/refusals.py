@@ -96,6 +96,10 @@ ADVICE: dict[str, tuple[str, str]] = {
     "window": ("this window function (OVER)", WINDOWS),
     "star": ("SELECT *", AGGREGATES),
     "null": ("NULL as a constant", "write IS NULL: a comparison with NULL is never true"),
+    "declare": ("DECLARE", "write the constant where the variable stands"),
+    "set": ("SET", "write the constant where the variable stands"),
+    "totals": ("WITH TOTALS", "write ROLLUP"),
+    "options": ("OPTION", "the text is never executed"),
     "placeholder": ("a placeholder", "write the constant"),
     "parameter": ("a parameter", "write the constant"),
     "unnestfunction": ("UNNEST", ONE_TABLE),
@@ -106,6 +110,13 @@ ADVICE: dict[str, tuple[str, str]] = {
     ),
 }
 """What is not supported, by sqlglot's name of the node or argument: its name, and the advice."""
+
+OTHER_NAMES = {
+    **dict.fromkeys(("now", "today", "getdate", "getutcdate", "curdate"), "currentdate"),
+    **dict.fromkeys(("sysdate", "sysdatetime", "localtimestamp"), "currenttimestamp"),
+    **dict.fromkeys(("json_agg", "jsonb_agg", "list", "array_concat_agg"), "arrayagg"),
+}
+"""Functions that sqlglot does not know, by those whose advice they have."""
 
 CODES: dict[str, str] = {
     "aggregate": "an aggregate that is not a sum over rows",

@@ -406,8 +406,8 @@ class _Rules:
         inner = self.of(plan.input)
         if isinstance(inner, Rows):
             word = "OFFSET" if plan.count is None else "LIMIT"
-            advice = "a sub-select may filter, rename and compute columns"
-            raise refuse("clause", f"{word} in a sub-select", advice, at=plan.at)
+            advice = "rows are never listed, nor chosen by their order; count them by GROUP BY"
+            raise refuse("clause", f"{word} of rows", advice, at=plan.at)
         counts = [] if inner.limit is None else [max(0, inner.limit - plan.offset)]
         counts += [] if plan.count is None else [plan.count]
         count = min(counts) if counts else None

@@ -294,6 +294,7 @@ def _pivot_ended(words: list[Token]) -> list[Token]:
 
 
 _TEMPLATE = re.compile(r"\{\{|\{%")
+_MACRO = re.compile(r"\$__\w|\$\{")
 _RESERVED = frozenset(
     {"union", "order", "group", "end", "case", "limit", "table", "column", "user"}
 )
@@ -306,6 +307,10 @@ def _syntax(error: ParseError, chunk: Chunk) -> SqlError:
         advice = "paste the compiled SQL, which dbt compile writes to target/compiled"
         return refuse("syntax", "a dbt template ({{ … }})", advice)
     what = str(detail.get("description") or "not understood").rstrip(".")
+    if _MACRO.search(chunk.text):
+        advice = "paste the SQL that the tool sends to the database"
+        return refuse("syntax", "a macro ($__… or ${…})", advice)
+    what = what.replace("Invalid expression / Unexpected token", "something is not expected")
     what = _TOKEN.sub(r"expected \1", _MISSING.sub("something is missing", what))
     near = str(detail.get("highlight") or "")
     location = f" near {near!r}" if near else ""

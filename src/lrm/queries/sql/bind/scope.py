@@ -11,7 +11,7 @@ from sqlglot import exp
 from lrm.errors import SqlError
 from lrm.queries.sql import expr as ir
 from lrm.queries.sql.expr import Expr
-from lrm.queries.sql.refusals import ADVICE, AGGREGATES, ONE_TABLE, refuse
+from lrm.queries.sql.refusals import ADVICE, AGGREGATES, ONE_TABLE, OTHER_NAMES, refuse
 
 
 def folded(name: str) -> str:
@@ -41,7 +41,9 @@ def only(node: exp.Expr, *allowed: str) -> None:
 def refuse_node(node: exp.Expr, advice: str, code: str = "") -> SqlError:
     """Refuse a node that no table takes, named as SQL names it."""
     usual = AGGREGATES if isinstance(node, exp.AggFunc) else advice
-    name, better = ADVICE.get(node.key, ("", usual))
+    called = folded(node.name) if isinstance(node, exp.Anonymous) else ""
+    name, better = ADVICE.get(node.key, ADVICE.get(OTHER_NAMES.get(called, ""), ("", usual)))
+    name = f"{called.upper()}()" if called else name
     if not name and isinstance(node, exp.Func):
         name = f"{(node.name if isinstance(node, exp.Anonymous) else node.sql_name()).upper()}()"
     kinds = {
@@ -53,7 +55,7 @@ def refuse_node(node: exp.Expr, advice: str, code: str = "") -> SqlError:
     default_code = next(
         (kind for node_type, kind in kinds.items() if isinstance(node, node_type)), "function"
     )
-    text = name or repr(node.sql(dialect="duckdb"))
+    text = name or repr(node.sql(dialect="duckdb", comments=False))
     return refuse(code or default_code, text, better, at=place(node))
 
 

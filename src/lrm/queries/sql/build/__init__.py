@@ -91,8 +91,11 @@ def _as_written(error: SqlError, chunk: Chunk) -> SqlError:
         return error
     unknown = [word for word in called if FUNCTION_BY_NAME.get(word.text.upper()) not in KINDS]
     near = [word for word in unknown if error.at is None or word.start <= error.at][-1:]
+    near = near or unknown[:1]
     if not near:
-        return error
+        written = [word.text for word in chunk.tokens if word.start >= (error.at or 0)][:3]
+        what = f"what stands at {' '.join(written)!r}"
+        return refuse(error.code, what, error.advice or "", at=error.at)
     return refuse(error.code, f"{near[0].text.upper()}()", error.advice or "", at=error.at)
 
 

@@ -30,7 +30,7 @@ from lrm.queries.sql.build.lookups import View, lookup_source, whole
 from lrm.queries.sql.build.pivots import unpivoted
 from lrm.queries.sql.expr import Expr
 from lrm.queries.sql.plan import has_answers, items_of
-from lrm.queries.sql.refusals import ONE_TABLE, PREDICATES, refuse
+from lrm.queries.sql.refusals import ADVICE, ONE_TABLE, OTHER_NAMES, PREDICATES, refuse
 from lrm.queries.sql.source import nulls_are_small
 from lrm.queries.sql.times import is_time
 
@@ -409,6 +409,8 @@ class From:
             return SqlError(sentence, code="unknown-column", at=at)
         if not self.sources:
             return refuse("clause", "SELECT without FROM", "name the table", at=at)
+        if OTHER_NAMES.get(folded(name)) in {"currentdate", "currenttimestamp"}:
+            return refuse("function", name.upper(), ADVICE["currentdate"][1], at=at)
         code, quote = "unknown-column", ""
         if getattr(node.this, "args", {}).get("quoted"):
             code, quote = "quotes", "; use single quotes for text"
