@@ -270,7 +270,6 @@ class Combinations:
             f"{p}k <> 'q'",
             f"{p}k IN (SELECT k FROM places WHERE pop > 20)",
             f"{p}k IN (SELECT k FROM places ORDER BY pop LIMIT 2)",
-            f"{p}n < (SELECT COUNT(*) FROM places WHERE pop > 20)",
         ]
         if "z" in self.joined:
             choices += ["z.often > 3", "z.said IS NULL"]
