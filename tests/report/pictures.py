@@ -24,7 +24,8 @@ for place in (ROOT, ROOT / "tests", ROOT / "tests" / "support"):
 
 import lrm  # noqa: E402 - from here on, the packages of the repository
 from benchmarks.evidence.report import ROWS, write_table  # noqa: E402
-from lrm.views.publication import read_page_text, write_publication  # noqa: E402
+from lrm.views.page_text import read_page_text  # noqa: E402
+from lrm.views.publication import write_publication  # noqa: E402
 from report.browser import browser  # noqa: E402
 
 PLACE = ROOT / "docs" / "img"

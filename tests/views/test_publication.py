@@ -12,7 +12,8 @@ from lrm.cli import main
 from lrm.domain import Categories, Dates, Domain, Integers
 from lrm.errors import UsageError
 from lrm.views.answers import statement_table
-from lrm.views.publication import parse_page_text, publication, write_publication
+from lrm.views.page_text import parse_page_text
+from lrm.views.publication import publication, write_publication
 from lrm.views.release_page import release_page
 from lrm.views.shapes import statement_blocks
 from lrm.views.words import WORDS
@@ -126,6 +127,7 @@ def test_measures_have_axes_of_their_own(release):
         ("---\ntitle: x\n", "have no end", None),
         ("a\n{{ n | colour: red }}", "line 2: expected options", 2),
         ("{{ n | decimals: many }}", "decimals must be a digit", 1),
+        ("in all {{ n | decimal: 1 }}", "line 1: expected options", 1),
         ("---\ndecimal: dot\n---\n", "line 2: decimal must be point or comma, not 'dot'", 2),
         ("---\ndecimal: comma\nthousands: comma\n---\n", "line 3: thousands must be another", 3),
         ("---\nmonths: a b\n---\n", "line 2: months must be twelve names", 2),
@@ -178,6 +180,23 @@ def test_numbers_are_spelt_as_the_author_asks(release, tmp_path):
     assert not re.search(r"\d\.\d", re.sub(r"lrm \S+", "", words(place).split("What is guar")[0]))
     by_default = parse_page_text("---\ndecimal: comma\n---\n", "page.md").style
     assert by_default.shown("1,234.5") == "1.234,5"
+
+
+def test_a_statement_in_a_sentence_is_its_number(release):
+    text = "In **{{ n | decimals: 0 | unit: visits }}** and {{ n }},\n\n1. one\n2. {{ n }}\n   two"
+    sentence, numbered = publication(release, parse_page_text(text, "page.md")).blocks
+    answer = release.frame("n").numbers["answer"][0, 0]
+    assert sentence.lines[0][1].text.startswith(f"{answer:,.0f} visits (± ")
+    assert sentence.lines[0][1].kind == "strong"
+    assert numbered.kind == "numbered"
+    assert ["".join(piece.text for piece in line)[-4:] for line in numbered.lines] == [
+        "one",
+        " two",
+    ]
+    table = parse_page_text("Text\n\nof {{ by_age }}.", "page.md")
+    with pytest.raises(UsageError, match=r"page\.md, line 3: 'by_age' is a table") as error:
+        publication(release, table)
+    assert error.value.line == 3
 
 
 def test_numbers_without_groups_stand_together_with_their_units(release):

@@ -86,7 +86,7 @@ def publish(statements: str, **choices: Any) -> None:
     from lrm.domain.people import People
     from lrm.ledger import Ledger
     from lrm.planning.accuracy import privacy_of
-    from lrm.views.publication import read_page_text
+    from lrm.views.page_text import read_page_text
 
     edition, folder = choices["edition"], Path(choices["folder"])
     amounts = read_amounts(choices)
@@ -295,7 +295,8 @@ def _write_missing(release: "Release", base: Path, choices: dict[str, Any]) -> l
 
 
 def _write_page(release: "Release", page: Path, choices: dict[str, Any], processed: Any) -> None:
-    from lrm.views.publication import read_page_text, write_publication
+    from lrm.views.page_text import read_page_text
+    from lrm.views.publication import write_publication
     from lrm.views.release_page import write_release_page
 
     confidence = choices["confidence"]

@@ -221,7 +221,8 @@ def _write_release(file: str, place: str, choices: dict[str, Any]) -> str | None
 
 
 def _write_publication(loaded: "Release", file: str, place: str, choices: dict[str, Any]) -> str:
-    from lrm.views.publication import numbers_beside, read_page_text, write_publication
+    from lrm.views.page_text import read_page_text
+    from lrm.views.publication import numbers_beside, write_publication
 
     text = read_page_text(choices["text"])
     beside = numbers_beside(loaded, place)

@@ -106,12 +106,15 @@ class Inline:
     target: str = ""  # the address of a link
 
 
+RichKind = Literal["plain", "list", "numbered", "heading"]
+
+
 @dataclass(frozen=True)
 class Rich:
     """A paragraph of an author, the items of a list, or a small heading; of pieces each."""
 
     lines: tuple[tuple[Inline, ...], ...]
-    kind: Literal["plain", "list", "heading"] = "plain"
+    kind: RichKind = "plain"
 
 
 @dataclass(frozen=True)

@@ -222,8 +222,9 @@ _INLINE_TAGS = {"strong": "strong", "emphasis": "em", "code": "code"}
 
 def _rich(block: Rich) -> str:
     lines = ["".join(map(_inline, line)) for line in block.lines]
-    if block.kind == "list":
-        return "<ul>" + "".join(f"<li>{line}</li>" for line in lines) + "</ul>"
+    if block.kind in {"list", "numbered"}:
+        tag = "ul" if block.kind == "list" else "ol"
+        return f"<{tag}>" + "".join(f"<li>{line}</li>" for line in lines) + f"</{tag}>"
     tag = "h3" if block.kind == "heading" else "p"
     return "".join(f"<{tag}>{line}</{tag}>" for line in lines)
 

@@ -53,7 +53,7 @@ def _block(block: Block, heading: str = "") -> str:
 
 
 def _rich(block: Rich) -> str:
-    mark = {"list": "- ", "heading": "### "}.get(block.kind, "")
+    mark = {"list": "- ", "numbered": "1. ", "heading": "### "}.get(block.kind, "")
     return "\n".join(mark + "".join(map(_inline, line)) for line in block.lines)
 
 

@@ -32,7 +32,7 @@ h2 { margin: 2.4rem 0 .6rem; font-size: 1.3rem; line-height: 1.3; }
 _ELEMENTS = """\
 h3 { margin: 1.5rem 0 .4rem; font-size: 1rem; }
 p { margin: .6rem 0; max-width: 42rem; }
-ul { margin: .6rem 0; padding-left: 1.2rem; max-width: 42rem; }
+ul, ol { margin: .6rem 0; padding-left: 1.2rem; max-width: 42rem; }
 li { margin: .35rem 0; }
 code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-size: .9em;
   overflow-wrap: anywhere; }

@@ -34,7 +34,7 @@ def block_text(block: Block, width: int) -> str:
     """One block; empty where it is a drawing."""
     if isinstance(block, Rich):
         texts = ["".join(piece.text for piece in line) for line in block.lines]
-        block = Prose(tuple(texts), "list" if block.kind == "list" else "plain")
+        block = Prose(tuple(texts), "list" if block.kind in {"list", "numbered"} else "plain")
     if isinstance(block, Table | Fold):
         tables = block.tables if isinstance(block, Fold) else (block,)
         return "\n".join(table_text(table, width) for table in tables)
