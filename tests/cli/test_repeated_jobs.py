@@ -5,7 +5,9 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -154,3 +156,30 @@ def test_the_crontab_of_the_page_charges_once_and_reports_what_failed(crontab, t
     answers.unlink()
     assert crontab() == "-s visits report curator\nrelease ended with code 3\n"
     assert len(ledger.history("visits")) == 2
+
+
+class FailedForGood(Exception):  # noqa: N818 - stands for AirflowFailException
+    """No repetition follows."""
+
+
+@pytest.mark.parametrize(
+    ("code", "raised"), [(0, None), (1, RuntimeError), (2, FailedForGood), (3, FailedForGood)]
+)
+def test_the_dag_of_the_page_is_repeated_only_where_that_helps(monkeypatch, code, raised):
+    """With stand-ins for Airflow, whose tasks are functions, and for the command."""
+    exceptions, sdk = ModuleType("airflow.sdk.exceptions"), ModuleType("airflow.sdk")
+    exceptions.AirflowFailException = FailedForGood
+    sdk.dag = lambda **options: lambda function: function
+    sdk.task = lambda function: lambda: function("2025-03-02")
+    for module in (ModuleType("airflow"), sdk, exceptions):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    started = []
+    monkeypatch.setattr(
+        subprocess, "run", lambda c: started.append(c) or SimpleNamespace(returncode=code)
+    )
+    languages = {each.language: each.text for each in blocks(PAGE)}
+    names = {}
+    exec(languages["python"].replace('release("2025', "# "), names)  # noqa: S102 - our own page
+    with pytest.raises(raised) if raised else nullcontext():
+        exec(languages["py"], names)  # noqa: S102 - our own page
+    assert [command[command.index("--key") + 1] for command in started] == ["visits-2025-03-02"]
