@@ -3,6 +3,7 @@
 import datetime as dt
 import re
 from dataclasses import replace
+from html import unescape
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from lrm.views.plans import plan_facts
 from lrm.views.release_document import PAGE, answer_parts, listed_tables, release_document, terminal
 from lrm.views.release_page import release_page
 from lrm.views.text import to_text
+from stored_releases import stored
 
 BATCH = """\
 -- Stays in each month
@@ -246,3 +248,18 @@ def test_cells_are_those_that_the_domain_declares():
         assert words in shown
         assert f"{plan.workload.shape[1]} cells" not in shown
         assert not re.search(rf"^cells +{plan.workload.shape[1]}", shown, re.MULTILINE)
+
+
+def test_a_statement_that_is_asked_for_says_what_its_intervals_do_not_cover(tmp_path):
+    for name in ("persons", "average-of-bins", "knots"):
+        release = stored(name)
+        (frame, *_) = release.frames()
+        assert frame.caveat_sentences
+        release.write(tmp_path / f"{name}.html", statement="1")
+        release.write(tmp_path / f"{name}.md", statement="1")
+        texts = [(tmp_path / f"{name}{ending}").read_text("utf-8") for ending in (".html", ".md")]
+        texts.append(to_text(release_document(release, terminal(20), statement="1"), 10_000))
+        for words in frame.caveat_sentences:
+            start = words.split("'")[0][1:30].replace("_", "")
+            for text in texts:
+                assert start in unescape(text).replace("\\", "").replace("_", ""), (name, words)

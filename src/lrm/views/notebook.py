@@ -145,7 +145,7 @@ def _frame(frame: AnswerFrame) -> Document:
     if not blocks:
         head = StatementTable(frame.taken(range(MOST_ANSWERS)), frame.count, None)
         blocks = [head.table(), Prose((f"… the first {MOST_ANSWERS:,} of {len(frame):,} rows.",))]
-    caveats = tuple(entry.sentence for entry in frame.caveats if entry.kind != "display")
+    caveats = tuple(frame.caveat_sentences)
     return Document("", (*blocks, *([Prose(caveats, "note")] if caveats else [])))
 
 

@@ -162,7 +162,7 @@ def _caveats(frames: dict[str, AnswerFrame]) -> list[str]:
     """What the intervals do not cover; of what does not hold for all tables, for which it does."""
     titles: dict[str, list[str]] = {}
     for title, frame in frames.items():
-        for words in dict.fromkeys(e.sentence for e in frame.caveats if e.kind != "display"):
+        for words in frame.caveat_sentences:
             titles.setdefault(words, []).append(title)
     caveats = []
     for words, named in titles.items():

@@ -102,8 +102,6 @@ def release_document(  # noqa: PLR0913 - what may be asked for
         more = _rest(release, tables, file)
         return Document("", (Prose(stated),) if detail.facts else (), parts=(*parts, *more))
     if detail.kind == "terminal":
-        chosen = [table.statement for table in tables]
-        derived = [answer for each in chosen for answer in batch.derived[slice(*each.derived)]]
         count = len(batch.tables) if statement is None else 1
         sentences = []
         if len(tables) > 1:
@@ -113,7 +111,8 @@ def release_document(  # noqa: PLR0913 - what may be asked for
             sentences.append(
                 f"not all of {total} are shown: lrm show names one table, or writes all files"
             )
-        sentences += [*derived_notes(derived), _HALF.format(percent=in_percent(confidence))]
+        sentences += _notes(tables, every=statement is not None)
+        sentences += [_HALF.format(percent=in_percent(confidence))]
         if processed is not None:
             sentences += [*(words for _, words in processed.notes), *processed.sentences]
         facts = (Facts(tuple(release_lines(release))),) if detail.facts else ()
@@ -208,6 +207,15 @@ def _is_cut(tables: Sequence[StatementTable], detail: Detail) -> bool:
         for part in grouped_tables(tables)
     ]
     return any(count is None or count > detail.lines for count in lines)
+
+
+def _notes(tables: Sequence[StatementTable], *, every: bool) -> list[str]:
+    """What must be known of the answers of tables; of one that was asked for, everything."""
+    frames = [table.frame for table in tables]
+    if every:
+        return [words for frame in frames for words in frame.caveat_sentences]
+    caveats = (entry for frame in frames for entry in frame.caveats)
+    return list(dict.fromkeys(e.sentence for e in caveats if e.kind == "approximate"))
 
 
 def _meaning(release: Release, confidence: float) -> list[str]:

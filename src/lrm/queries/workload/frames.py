@@ -200,6 +200,12 @@ class AnswerFrame:
         return ". ".join(entry.sentence for entry in self.caveats if entry.kind == "display")
 
     @property
+    def caveat_sentences(self) -> list[str]:
+        """What the intervals do not cover, each once; `note` has what is not displayed."""
+        words = (entry.sentence for entry in self.caveats if entry.kind != "display")
+        return list(dict.fromkeys(words))
+
+    @property
     def count(self) -> int:
         """Number of answers in columns of the table."""
         return int((self.positions[:, : len(self.answers)] >= 0).sum())

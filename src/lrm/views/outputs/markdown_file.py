@@ -22,6 +22,6 @@ def write(export: Export, path: Path) -> None:
         return
     for frame in export.frames():
         table = frame_table(frame, PUBLIC).table()
-        caveats = tuple(entry.sentence for entry in frame.caveats if entry.kind != "display")
-        blocks = (table, Prose((f"{frame.stated['guarantee']}.",)), Prose(caveats, "list"))
+        caveats = Prose(tuple(frame.caveat_sentences), "list")
+        blocks = (table, Prose((f"{frame.stated['guarantee']}.",)), caveats)
         write_text(path, to_markdown(Document(frame.title, blocks)))
