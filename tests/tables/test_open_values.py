@@ -90,6 +90,18 @@ def test_neighbours_differ_in_at_most_so_many_values(tmp_path):
             assert sum(change.values()) <= (2 if month == 2 else 0)
 
 
+@pytest.mark.parametrize("source", ["parquet", "spark"])
+def test_long_values_are_read_as_they_are(source, request, tmp_path):
+    """Names of persons of more than 256 bytes are compared by a digest; values are not."""
+    long = "é" * 200
+    path = str(tmp_path / "long.parquet")
+    pd.DataFrame({"who": [1, 2, 3], "tag": [long] * 3}).to_parquet(path)
+    if source == "spark":
+        request.getfixturevalue("spark")
+        path = f"spark:{path}"
+    assert found(open_table(path), wanted(1, "tag", length=400)) == {long: 3}
+
+
 def test_rows_without_persons_count_one_by_one():
     frame = pd.DataFrame({"tag": ["a", "a", "b", None]})
     asked = wanted(1, "tag", None)

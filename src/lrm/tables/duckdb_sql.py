@@ -111,12 +111,18 @@ class DuckDbSql(Dialect):
         # Objects have been named before; sorting numbers is faster than sorting their digits.
         if column.kind == "cells" or (column.kind == "integer" and column.bits <= 64):
             return x
-        if column.kind == "raw":  # NUL stands for what cannot be read, and names nobody
-            x = f"nullif({x}, chr(0))"
-        if column.kind != "bytes":
-            x = f"encode(CAST({x} AS VARCHAR))"
+        x = self.as_bytes(x, column)
         digest = f"encode(repeat(sha256({x}), {DIGEST_REPEATED}))"
         return f"CASE WHEN octet_length({x}) > {LONGEST_NAME} THEN {digest} ELSE {x} END"
+
+    @staticmethod
+    def as_bytes(x: str, column: Column) -> str:
+        """The bytes of a text, or of the text that a value is written as."""
+        if column.kind in {"cells", "bytes"}:
+            return x
+        if column.kind == "raw":  # NUL stands for what cannot be read, and names nobody
+            x = f"nullif({x}, chr(0))"
+        return f"encode(CAST({x} AS VARCHAR))"
 
     def first_rows(self, relation: str, person: str, columns: Sequence[str]) -> str:
         """The least record of each person, which needs no sorting."""

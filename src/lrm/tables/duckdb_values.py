@@ -23,7 +23,7 @@ def occurring_values(
     Rows are read once, into pairs of a person and a value. Which of a person's values count follows
     from them and a fresh key alone, as `lrm.domain.persons.kept_values` says.
     """
-    value = SQL.as_person(*rows.value(0))  # the bytes of the text
+    value = SQL.as_bytes(*rows.value(0))
     person = "0" if rows.person is None else "person"
     kept = ["v IS NOT NULL", "p IS NOT NULL", f"octet_length(v) <= {4 * wanted.length}"]
     kept += ["e IS NOT NULL"] if wanted.editions is not None else []

@@ -156,7 +156,7 @@ class SparkTable(SparkCounted):
         rows = JoinedRows(SQL, count, [needed[name] for name in domain.names])
         person = None if domain.unit.column is None else needed[domain.unit.column]
         frame = _evaluated_once(self.reading(rows, person, empty=empty))
-        value = f"{SQL.as_person('c0', needed[domain.names[0]])} AS v"
+        value = f"CAST({SQL.as_text('c0', needed[domain.names[0]])} AS BINARY) AS v"
         frame = _worded(frame, rows, person, [value])
         for condition in conditions(wanted):
             frame = frame.where(condition)
