@@ -19,6 +19,12 @@ PERSONS = [
     "SELECT COUNT(*) AS n FROM customers WHERE id NOT IN (SELECT customer FROM visits)",
     """SELECT COUNT(*) AS n FROM customers
        WHERE id IN (SELECT customer FROM orders GROUP BY customer HAVING COUNT(*) >= 3)""",
+    """SELECT COUNT(*) AS n FROM customers
+       WHERE id IN (SELECT customer FROM orders GROUP BY customer HAVING COUNT(*) < 3)""",
+    """SELECT COUNT(*) AS n FROM customers
+       WHERE id NOT IN (SELECT customer FROM orders GROUP BY customer HAVING COUNT(*) < 3)""",
+    """SELECT COUNT(*) AS n FROM customers c
+       WHERE EXISTS (SELECT 1 FROM orders o WHERE o.customer = c.id LIMIT 1)""",
     """SELECT COUNT(DISTINCT o.customer) AS n FROM orders o JOIN customers c ON o.customer = c.id
        WHERE o.category = 'books'""",
     """SELECT c.region, COUNT(DISTINCT o.customer) AS n FROM orders o
@@ -75,7 +81,31 @@ REFUSED = {
        GROUP BY customer, category) t WHERE n >= 2""": "may have several",
     """SELECT COUNT(*) FROM customers c WHERE EXISTS
        (SELECT 1 FROM orders WHERE category = 'food')""": "not about one person",
+    """SELECT COUNT(*) FROM (SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer
+       ORDER BY n DESC LIMIT 10) t""": "LIMIT in a sub-select per person",
+    """SELECT COUNT(*) FROM (SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer
+       OFFSET 3) t""": "OFFSET in a sub-select per person",
+    """SELECT COUNT(*) FROM (SELECT DISTINCT COUNT(*) AS n FROM orders
+       GROUP BY customer) t""": "DISTINCT in a sub-select per person",
+    """SELECT COUNT(*) FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY customer ORDER BY day) AS r
+       FROM orders LIMIT 7) t WHERE r = 1""": "LIMIT in a sub-select per person",
+    """SELECT COUNT(*) FROM customers c WHERE EXISTS (SELECT 1 FROM orders o
+       WHERE o.customer = c.id HAVING COUNT(*) >= 3)""": "HAVING in a sub-select about one",
+    """SELECT COUNT(*) FROM customers c WHERE EXISTS (SELECT 1 FROM orders o
+       WHERE o.customer = c.id LIMIT 0)""": "LIMIT in a sub-select about one",
+    """SELECT COUNT(*) FROM customers
+       WHERE id IN (SELECT customer FROM orders LIMIT 5)""": "LIMIT in a sub-select of persons",
+    """SELECT COUNT(*) FROM customers WHERE id IN (SELECT customer FROM orders
+       QUALIFY ROW_NUMBER() OVER (ORDER BY day) = 1)""": "QUALIFY in a sub-select of persons",
+    """SELECT COUNT(*) FROM customers WHERE id IN (SELECT customer FROM orders
+       GROUP BY customer, category HAVING COUNT(*) > 1)""": "GROUP BY customer alone",
+    "SELECT COUNT(*) FROM orders TABLESAMPLE (10 PERCENT)": "SAMPLE of table 'orders'",
+    "SELECT COUNT(*) FROM orders AS o (customer, page)": "new names of columns",
+    "SELECT COUNT(*) FROM customers c ANTI JOIN orders o ON c.id = o.customer": "ANTI JOIN",
+    "SELECT COUNT(*) FROM customers c SEMI JOIN orders o ON c.id = o.customer": "SEMI JOIN",
+    "SELECT COUNT(*) FROM customers c LEFT JOIN orders o ON c.id = o.customer": "LEFT JOIN orders",
 }
+"""The clauses of a sub-select, a join or a table that nothing looks at are errors."""
 
 
 @pytest.fixture(scope="module")

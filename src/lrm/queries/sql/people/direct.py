@@ -12,12 +12,23 @@ from lrm.errors import SqlError
 from lrm.queries.sql.bind.scope import bare, flat, folded, place
 from lrm.queries.sql.people.features import conjunction, inside
 from lrm.queries.sql.people.persons import CountedPersons
-from lrm.queries.sql.people.select import Lowered, PeopleSelect, Tables, value_of
+from lrm.queries.sql.people.select import (
+    Lowered,
+    PeopleSelect,
+    Tables,
+    check_parts,
+    is_person,
+    value_of,
+)
 from lrm.queries.sql.people.sub_selects import PerPersonSelect
 from lrm.queries.sql.refusals import refuse
 from lrm.queries.sql.source import DUCKDB
 
 PER_PERSON = "answers per person are not published; count persons with a condition instead"
+
+
+_ABOUT_ONE = frozenset({"expressions", "from_", "where", "order", "distinct"})
+_LISTED = _ABOUT_ONE | {"group", "having"}
 
 
 class DirectSelect(PeopleSelect):
@@ -34,6 +45,7 @@ class DirectSelect(PeopleSelect):
             raise SqlError(sentence, code="unknown-table", found=found, at=place(source))
         every: Tables = {folded(source.alias_or_name): table}
         joins, inner = [], [] if not table.is_single else [table]
+        outer: list[PrivateTable] = []
         for join in self.node.args.get("joins") or []:
             other = self.table_of(join.this)
             if other is None:
@@ -44,9 +56,17 @@ class DirectSelect(PeopleSelect):
                 inner.append(other)
             every[folded(join.this.alias_or_name)] = other
             self.check_join(join, table, other)
+            if not other.is_single and (join.args.get("side") or ""):
+                outer.append(other)
         self.tables = every
         events = [one for one in every.values() if not one.is_single]
         events = self._without_missing(every, events)
+        if any(one in outer for one in events):
+            raise refuse(
+                "join",
+                f"LEFT JOIN {events[0].name}",
+                f"write JOIN {events[0].name}; of persons without such rows, NOT EXISTS",
+            )
         self.node.set("joins", joins)
         if len(events) > 1:
             names = " with ".join(one.name for one in events)
@@ -180,6 +200,11 @@ class DirectSelect(PeopleSelect):
         table = self.table_of(source)
         if table is None or select.args.get("joins") or select.args.get("group"):
             raise refuse("subquery", "this sub-select", "it may read one private table alone")
+        limit = select.args.get("limit")
+        number = None if limit is None else bare(limit.expression)
+        some = isinstance(number, exp.Literal) and number.name.isdigit() and int(number.name) > 0
+        known = _ABOUT_ONE | ({"limit"} if some else set())
+        check_parts(select, known, "{} in a sub-select about one person")
         where = select.args.get("where")
         parts = [] if where is None else flat(where.this)
         alias = folded(source.alias_or_name)
@@ -222,21 +247,24 @@ class DirectSelect(PeopleSelect):
         table = self.table_of(source)
         column = bare(node.this)
         persons = {folded(one.person) for one in every.values()}
-        is_person = isinstance(column, exp.Column) and folded(column.name) in persons
-        if table is None or not is_person or select.args.get("joins"):
+        of_person = isinstance(column, exp.Column) and folded(column.name) in persons
+        if table is None or not of_person or select.args.get("joins"):
             raise refuse("subquery", "IN with this sub-select", "write person IN (SELECT person …)")
         item = value_of(select.expressions[0])
         if not isinstance(item, exp.Column) or folded(item.name) != folded(table.person):
             raise refuse("subquery", "IN with this sub-select", f"select {table.person} in it")
+        check_parts(select, _LISTED, "{} in a sub-select of persons")
         alias = folded(source.alias_or_name)
         where = select.args.get("where")
         rest = [] if where is None else [inside(part, alias) for part in flat(where.this)]
+        known = self.features.want(table, "exists", None, conjunction(rest))
         having, group = select.args.get("having"), select.args.get("group")
-        if group is not None:
-            if having is None:
-                return self.features.want(table, "exists", None, conjunction(rest))
-            return exp.paren(self.aggregates(having.this, table, rest))
-        return self.features.want(table, "exists", None, conjunction(rest))
+        if having is None:
+            return known
+        keys = [] if group is None else group.expressions
+        if len(keys) != 1 or not is_person(keys[0], table, select):
+            raise refuse("subquery", "HAVING in this sub-select", f"GROUP BY {table.person} alone")
+        return exp.paren(exp.and_(known, self.aggregates(having.this, table, rest)))
 
 
 def _is_scalar(node: exp.Expr) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,7 +49,13 @@ class PeopleSelect:
 
     def table_of(self, node: Any) -> PrivateTable | None:
         """The private table that a part of FROM names, if it does."""
-        return table_of(self.people, node)
+        table = table_of(self.people, node)
+        if table is not None:
+            check_parts(node, _TABLE_PARTS, f"{{}} of table {table.name!r}")
+            alias = node.args.get("alias")
+            if alias is not None and alias.args.get("columns"):
+                raise refuse("clause", f"new names of columns of {table.name!r}", "use its own")
+        return table
 
     def finish(self, node: exp.Select | None = None) -> exp.Select:
         """Read the one table of the level, without names of other tables, and add conditions."""
@@ -177,10 +183,13 @@ class PeopleSelect:
         return table.name in owners
 
     def check_join(self, join: exp.Expr, table: PrivateTable, other: PrivateTable) -> None:
-        side = (join.args.get("side") or "").upper()
-        if side not in {"", "LEFT"} or join.args.get("method") or join.args.get("kind") == "CROSS":
+        check_parts(join, _JOIN_PARTS, f"{{}} of a JOIN with {other.name!r}")
+        side, kind = ((join.args.get(key) or "").upper() for key in ("side", "kind"))
+        if side not in {"", "LEFT"} or kind not in {"", "INNER", "OUTER"}:
             raise refuse(
-                "join", f"{side or 'this'} JOIN of {other.name!r}", "write JOIN or LEFT JOIN"
+                "join",
+                f"{' '.join(filter(None, (side, kind)))} JOIN of {other.name!r}",
+                "write JOIN or LEFT JOIN; of persons with or without such rows, [NOT] EXISTS",
             )
         if not self.on_persons(join, table, other):
             on = join.args.get("on")
@@ -298,6 +307,18 @@ class PeopleSelect:
             "features are COUNT, COUNT(DISTINCT x), SUM, MIN, MAX and BOOL_OR of one column",
             at=place(node),
         )
+
+
+_TABLE_PARTS = frozenset({"this", "alias", "db", "catalog"})
+_JOIN_PARTS = frozenset({"this", "on", "using", "side", "kind"})
+
+
+def check_parts(node: exp.Expr, known: Collection[str], what: str) -> None:
+    """Refuse a part of a clause that none of what follows looks at; ``what`` has its place."""
+    for key, value in node.args.items():
+        if value and key not in known:
+            name = key.strip("_").replace("_", " ").upper()
+            raise refuse("clause", what.format(name), "leave it out", at=place(node))
 
 
 def _check_single_values(attribute: Attribute, node: exp.Expr) -> None:

@@ -15,6 +15,7 @@ from lrm.queries.sql.people.select import (
     PeopleSelect,
     Tables,
     aggregates_in,
+    check_parts,
     is_person,
     numbered,
     orders_rows,
@@ -23,6 +24,9 @@ from lrm.queries.sql.people.select import (
 )
 from lrm.queries.sql.refusals import refuse
 from lrm.queries.sql.source import DUCKDB
+
+_GROUPED = frozenset({"expressions", "from_", "joins", "where", "group", "having", "order"})
+_FIRST_ROWS = frozenset({"expressions", "from_", "joins", "where", "qualify", "order"})
 
 
 class PerPersonSelect(PeopleSelect):
@@ -33,6 +37,11 @@ class PerPersonSelect(PeopleSelect):
         source = inner.args["from_"].this
         table = self.table_of(source)
         assert table is not None  # noqa: S101 - the caller looked
+        check_parts(
+            inner,
+            _GROUPED if inner.args.get("group") is not None else _FIRST_ROWS,
+            "{} in a sub-select per person",
+        )
         every: Tables = {folded(source.alias_or_name): table}
         for join in inner.args.get("joins") or []:
             other = self.table_of(join.this)
@@ -61,6 +70,7 @@ class PerPersonSelect(PeopleSelect):
 
         That a person has a row in it becomes a condition.
         """
+        check_parts(inner, _GROUPED, "{} in a sub-select per person")
         every: Tables = {folded(inner.args["from_"].this.alias_or_name): table}
         self.tables = every
         rest, outer = self.split_where(inner, table, every)
