@@ -1,6 +1,7 @@
 """How the error is divided among statements: objectives, ratios to an even split, files."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ from click.testing import CliRunner
 import lrm
 from lrm.cli import main
 from lrm.clock import Clock
-from lrm.errors import FileFormatError, PlanWarning, UsageError
+from lrm.errors import FileFormatError, UsageError
 from lrm.planning.plan import concerns
+from lrm.planning.plan.concerns import warned_of
 from lrm.planning.plan.even_split import even_split
 from lrm.planning.plan.goals import column_errors
 from lrm.planning.solvers.products.reweigh import Reweighing
@@ -266,27 +268,34 @@ def test_the_commands_show_ratios(batch, tmp_path):
     assert all(0 < one["of_even_split"] < 1.1 for one in facts["statements"])
 
 
-def test_a_statement_above_one_is_named(batch, monkeypatch):
-    plan = lrm.plan(batch, noise="gaussian", effort="quick")
-    monkeypatch.setattr(concerns, "NOTABLE", np.sort(plan.statement_ratios)[-2])
-    assert any("-- importance:" in warning for warning in concerns.plan_concerns(plan))
+def beside_a_split(plan, times):
+    """A plan whose statements have their errors beside a split with so much smaller ones."""
+    goals = replace(plan.even_split, shares=plan.even_split.shares * times**2)
+    return replace(plan, even_split=goals)
 
 
-def test_many_statements_above_one_have_one_warning(batch, monkeypatch):
+def test_a_statement_above_one_is_named(plans):
+    plan = plans["gaussian", "balanced"]
+    first, second = np.sort(plan.statement_ratios)[[-1, -2]]
+    (warning,) = concerns.plan_concerns(beside_a_split(plan, 1.004 / second))
+    assert "-- importance:" in warning
+    assert f"{1.004 * first / second:.2f} times its error" in warning
+
+
+def test_many_statements_above_one_have_one_warning(plans):
     """A page of warnings hid the plan."""
-    plan = lrm.plan(batch, noise="gaussian", effort="quick")
-    monkeypatch.setattr(concerns, "NOTABLE", 0.3)
-    above = int((plan.statement_ratios > 0.3).sum())
+    plan = beside_a_split(plans["gaussian", "balanced"], 3.0)
+    above = int((plan.statement_ratios > concerns.NOTABLE).sum())
     assert above > 3
     (warning,) = concerns.plan_concerns(plan)
     assert warning.startswith(f"{above} of {len(plan.statement_ratios)} statements")
     assert warning.count(" times") == 3
 
 
-def test_a_plan_no_better_than_an_even_split_says_so_at_once(batch, monkeypatch):
-    monkeypatch.setattr(concerns, "NOTABLE", 0.3)
-    with pytest.warns(PlanWarning, match="even split of the budget"):
-        plan = lrm.plan(batch, noise="gaussian", effort="quick")
+def test_a_plan_no_better_than_an_even_split_says_so_at_once(plans):
+    plan = beside_a_split(plans["gaussian", "balanced"], 3.0)
+    assert any("even split of the budget" in words for words in warned_of(plan, chosen=False))
+    assert not warned_of(plan, chosen=True)
     assert "even split of the budget" in repr(plan)
     assert any("importance" in sentence for sentence in plan.warnings)
     for detail in (PlanDetail("facts"), PlanDetail("page")):
@@ -294,24 +303,23 @@ def test_a_plan_no_better_than_an_even_split_says_so_at_once(batch, monkeypatch)
         assert "even split of the budget" in " ".join(words)
 
 
-def test_statements_near_an_even_split_are_named(batch, monkeypatch):
-    monkeypatch.setattr(concerns, "NEAR", 0.01)
-    with pytest.warns(PlanWarning, match="gains next to nothing"):
-        plan = lrm.plan(batch, noise="gaussian", effort="quick")
+def test_statements_near_an_even_split_are_named(plans):
+    plan = plans["gaussian", "balanced"]
+    plan = beside_a_split(plan, 0.99 / plan.statement_ratios.max())
     assert any("gains next to nothing" in sentence for sentence in plan.warnings)
     assert "even split" not in repr(plan)
 
 
-def test_a_plan_is_compared_with_the_better_baseline(monkeypatch):
+def test_a_plan_is_compared_with_the_better_baseline():
     ranges = lrm.families.wrange(12, 16, seed=2)
     plan = lrm.plan(ranges, noise="laplace", effort="quick")
     name, ratio = concerns.best_baseline(plan)
     others = {one: lrm.plan(ranges, one, noise="laplace").strategy_error for one in concerns.PLAIN}
     assert name == min(others, key=others.get)
     assert ratio == pytest.approx(plan.strategy_error / others[name], rel=1e-6)
-    monkeypatch.setattr(concerns, "NOTABLE", 0.1)
-    with pytest.warns(PlanWarning, match=f"{name} has less error"):
-        lrm.plan(ranges, noise="laplace", effort="quick")
+    worse = lrm.plan(ranges, "hierarchical", noise="laplace")
+    assert any(f"{name} has less error" in words for words in warned_of(worse, chosen=False))
+    assert not warned_of(worse, chosen=True)
     assert not lrm.plan(lrm.families.identity(8), "noise-on-data").warnings
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import lrm
+from benchmarks.gates.shape import walk
 from lrm.clock import Clock
 from lrm.errors import StopSolver, WorkloadError
 from lrm.planning.design.products import combine, common_tables
@@ -52,27 +53,17 @@ def test_rows_one_by_one_over_shared_values(reconstruction, monkeypatch):
     np.testing.assert_allclose(rows, whole, atol=1e-13 * np.abs(whole).max())
 
 
-def test_rows_apply_no_reconstruction_and_few_covariances(reconstruction, monkeypatch):
+def test_rows_apply_no_reconstruction_and_few_covariances(reconstruction):
     """Rows of B cost one covariance per term and common table, not one per measurement."""
-    applied, counted = [], []
-    covariance = combine.Side.covariance
-
-    def count(self, left, table, inside):
-        counted.append(table)
-        return covariance(self, left, table, inside)
-
-    monkeypatch.setattr(combine.Side, "covariance", count)
-    monkeypatch.setattr(ProductReconstruction, "apply", lambda self, y: applied.append(y))
     fresh = ProductReconstruction(reconstruction.batch, reconstruction.measured)
-    fresh.rows(0, fresh.shape[0])
+    calls = walk(lambda: fresh.rows(0, fresh.shape[0])).calls
     tables = sum(len(own) for c in fresh.combination.components for own in c.tables)
     products = len(fresh.batch.choice)
-    assert not applied
-    assert len(counted) <= tables * (products + tables)
-    before = len(counted)
-    fresh.rows(0, fresh.shape[0])
-    _ = fresh.row_squared_norms
-    assert len(counted) == before  # they are kept
+    covariance = "lrm.planning.design.products.common_tables.Side.covariance"
+    assert not any(name.endswith("ProductReconstruction.apply") for name in calls)
+    assert 0 < calls[covariance] <= tables * (products + tables)
+    again = walk(lambda: (fresh.rows(0, fresh.shape[0]), fresh.row_squared_norms))
+    assert not again.calls[covariance]  # they are kept
 
 
 @pytest.mark.parametrize("limit", ["ARRAY", "MOST_WORK", "MOST_PAIRS"])
@@ -93,13 +84,10 @@ def test_a_combination_can_be_stopped(reconstruction):
         Combination(reconstruction.batch, strategy, clock)
 
 
-def test_a_combination_is_used_where_it_saves_the_stated_share(monkeypatch):
-    batch = WORKLOAD.queries.batch
-    combined = optimise_products(batch, effort="quick")
+def test_a_combination_is_used_where_it_saves_the_stated_share():
+    combined = optimise_products(WORKLOAD.queries.batch, effort="quick")
     assert combined.combined
-    module = "lrm.planning.solvers.products.optimise"
-    monkeypatch.setattr(f"{module}.LEAST_GAIN", 0.9)
-    apart = optimise_products(batch, effort="quick")
+    apart = ProductStrategy.combine(combined.groups)
     assert not apart.combined
     assert combined.error <= (1 - LEAST_GAIN) * apart.error
 
