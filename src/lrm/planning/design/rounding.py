@@ -172,7 +172,7 @@ def integer_combination(strategy: Floats, queries: LinearMap) -> tuple[Floats, F
 
 
 def independent_rows(rows: Floats) -> Integers:
-    """The numbers of some rows that span all, as many as their rank."""
+    """The numbers of linearly independent rows that span all of them."""
     _, corner, order = la.qr(rows.T, mode="economic", pivoting=True, check_finite=False)
     size = np.abs(np.diag(corner))
     return np.sort(order[: int(np.sum(size > size[0] * 1e-10))])

@@ -167,9 +167,13 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
 
 def _batch(workload: Any, domain: Declared | None) -> Workload:
     """The batch, where the conditions that its domain declares impossible are SQL."""
-    batch = _dated(as_batch(workload, domain)).over_all_rows()
-    if batch.domain is not None:
-        impossible_queries(batch.domain)
+    batch = as_batch(workload, domain)
+    if batch.domain is None:
+        return batch
+    batch.domain.check_dates()  # which may wait for the edition to be named
+    batch = batch.over_all_rows()
+    assert batch.domain is not None  # noqa: S101 - it has one more cell, perhaps
+    impossible_queries(batch.domain)
     return batch
 
 
@@ -205,13 +209,6 @@ def _over_levels(  # noqa: PLR0913, PLR0917 - each is a choice of the caller
     for sentence in warned_of(joined, chosen=batch.importance is not None):
         warnings.warn(sentence, PlanWarning, stacklevel=3)
     return joined
-
-
-def _dated(batch: Workload) -> Workload:
-    """The batch, unless its dates wait for the edition to be named."""
-    if batch.domain is not None:
-        batch.domain.check_dates()
-    return batch
 
 
 def _check_noise(noise: str) -> None:

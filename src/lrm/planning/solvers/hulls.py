@@ -26,22 +26,6 @@ from lrm.errors import StopSolver
 from lrm.queries.maps.linear import Floats, Integers
 
 
-class DirectionSample(Protocol):
-    """Points of the boundary of a hull by the law of its noise, their weights, and E z·zᵀ."""
-
-    @property
-    def directions(self) -> Floats:
-        """One point per row."""
-
-    @property
-    def weights(self) -> Floats:
-        """Weights that sum to 1."""
-
-    @property
-    def second_moment(self) -> Floats:
-        """E z·zᵀ of the noise at scale 1."""
-
-
 class MetFacets(Protocol):
     """The facets of a hull that some directions meet, and the norms of the directions."""
 
@@ -111,15 +95,16 @@ class Hull:
         return cls(points, facets, mean / 2.0, volume)
 
 
-def short_points(sample: DirectionSample, count: int) -> Floats:
+def short_points(directions: Floats, weights: Floats, moment: Floats, count: int) -> Floats:
     """Points to begin with: directions in which the hull is short, made as long as is usual.
 
-    What a point adds to a body lowers the error if its mean |u|² is below that of the body.
+    ``directions`` and ``weights`` are points of its boundary by the law of its noise, whose E z·zᵀ
+    is ``moment``. What a point adds lowers the error if its mean |u|² is below that of the body.
     """
-    lengths = np.linalg.norm(sample.directions, axis=1)
-    usual = math.sqrt(float(sample.weights @ lengths**2))
-    frame = la.cholesky(sample.second_moment, lower=True)
-    white = la.solve_triangular(frame, sample.directions.T, lower=True).T
+    lengths = np.linalg.norm(directions, axis=1)
+    usual = math.sqrt(float(weights @ lengths**2))
+    frame = la.cholesky(moment, lower=True)
+    white = la.solve_triangular(frame, directions.T, lower=True).T
     white /= np.linalg.norm(white, axis=1)[:, None]
     indices: list[int] = []
     for i in np.argsort(lengths).tolist():
@@ -129,7 +114,7 @@ def short_points(sample: DirectionSample, count: int) -> Floats:
         if len(indices) == count:
             break
     longer = np.maximum(usual / lengths[indices], 1.02)
-    return np.asarray(sample.directions[indices] * longer[:, None])
+    return np.asarray(directions[indices] * longer[:, None])
 
 
 class MeanSquare(NamedTuple):

@@ -343,7 +343,7 @@ def _free_points(
     # Merged cells per dimension above which free points do not lower the error.
     if n > 16 * k or rounds < 1:
         return np.empty((0, k))
-    points = short_points(sample, count)
+    points = short_points(sample.directions, sample.weights, sample.second_moment, count)
     start = estimate_hull(np.vstack([columns, points]))
     # Most directions of a round.
     directions = min(1024, int(seconds / (rounds * each)))

@@ -96,7 +96,7 @@ def estimate_hull(columns: Floats, leaves: Sequence[Body] = ()) -> Sample:
 
 
 def is_believed(sample: Sample) -> bool:
-    """Whether a sample is worth so many points that its error is believed."""
+    """Whether a sample is worth enough points for its error to be believed."""
     return sample.effective >= 200.0
 
 
