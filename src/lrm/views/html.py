@@ -109,9 +109,10 @@ def page(
     """A document as a whole page: its note is the lead, its parts are the sections.
 
     ``kind`` says what it is about, and ``foot`` where it comes from; the version of lrm that made
-    the page comes last with ``maker``.
+    the page comes last with ``maker``, where it is another one than made what is shown.
     """
     made = f"lrm {version('lrm')}"
+    maker = maker and made not in foot
     body = render_parts(document)
     script = f"({SEARCH})(document);" if _SEARCH_BOX in body else ""
     seal = b64encode(sha256(script.encode()).digest()).decode()

@@ -165,7 +165,7 @@ def methods_sentences(release: Release) -> list[str]:
     sentences = [
         f"{measured}, and random noise was added to each: {'; '.join(noises)}.",
         "Every number here is computed from these measurements.",
-        "They were chosen from the list of the tables alone, before the data were read.",
+        "What is measured was chosen from the list of the tables alone, before the data were read.",
     ]
     if plan.exact:
         sentences.append(
