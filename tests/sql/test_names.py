@@ -8,6 +8,7 @@ import re
 import pytest
 
 from lrm.domain import Categories, Domain, Integers
+from lrm.errors import SqlError
 from lrm.queries.sql import build, sql
 from sql_rows import check_rows, table
 
@@ -87,3 +88,21 @@ def test_only_three_parts_know_the_nodes_of_sqlglot_and_one_folds_names():
             assert "sqlglot import" not in text, file
     assert nodes == {"bind", "build", "people"}
     assert folding == {"scope.py"}
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        "carrier, carrier AS c",
+        "carrier AS c, carrier",
+        "carrier AS a, carrier AS b",
+        "UPPER(carrier), UPPER(carrier) AS u",
+    ],
+)
+def test_a_column_of_groups_under_two_names_is_refused(columns):
+    """Of a column and the same with a name, the first was not in the table."""
+    text = f"SELECT {columns}, COUNT(*) AS n FROM flights GROUP BY carrier, UPPER(carrier)"
+    domain = Domain([Categories("carrier", ["aa", "ua"])], "flights")
+    with pytest.raises(SqlError, match="under two names is not supported"):
+        sql(text, domain)
+    sql(text.replace(columns, "carrier, carrier"), domain)

@@ -74,12 +74,14 @@ class Grouping:
 def groupings(answers: Answers) -> list[Grouping]:
     """The grouping sets of a statement, by the expressions that they share."""
     named: dict[Expr, str] = {}
+    names: dict[Expr, str] = {}
     for item in answers.items:
-        plain = not item.expr.has(ir.Aggregate, ir.Window)
-        alias = item.alias or ("" if item.name == own_name(item.expr) else item.name)
-        if not plain or not alias or ir.is_constant(item.expr):
+        name = item.alias or item.name
+        if item.expr.has(ir.Aggregate, ir.Window) or not name or ir.is_constant(item.expr):
             continue
-        if named.setdefault(item.expr, alias) != alias:
+        if item.alias or name != own_name(item.expr):
+            named[item.expr] = name
+        if names.setdefault(item.expr, name) != name:
             what = f"{shown(item.expr)} under two names"
             raise refuse("name", what, "use one of them", item.expr)
     nodes = [item.expr for item in answers.items if grouped_levels(item.expr) is not None]
