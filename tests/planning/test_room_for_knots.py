@@ -1,6 +1,7 @@
 """Rounding leaves room for the records of a table whose numbers are declared by knots."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import lrm
@@ -22,6 +23,19 @@ def test_a_sum_by_knots_alone_can_be_planned(noise, groups):
     assert np.isfinite(
         plan.standard_errors(**{"rho" if noise == "gaussian" else "epsilon": "1"})
     ).all()
+
+
+@pytest.mark.parametrize("most", [1, 1 << 12, 1 << 18])
+@pytest.mark.parametrize("answer", ["SUM(fare)", "COUNT(*)"])
+def test_few_declared_records_leave_room_for_noise(most, answer):
+    """Bits that records do not need were given to the strategy: ε = 0.001 was refused."""
+    unit = lrm.PrivacyUnit(None, 1, "substitute")
+    domain = lrm.Domain(DOMAIN.attributes, "visits", unit)
+    batch = lrm.sql(f"SELECT zone, {answer} AS n FROM visits GROUP BY ROLLUP (zone)", domain)
+    plan = lrm.plan(batch, noise="laplace", effort="quick", max_records=most)
+    rows = pd.DataFrame({"zone": ["north", "south"], "fare": [10.0, 40.0]})
+    release = lrm.release(plan, rows, epsilon="0.001", ledger=None)
+    assert np.isfinite(release.answers).all()
 
 
 def test_tiny_shares_of_groups_leave_a_whole():

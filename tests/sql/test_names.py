@@ -96,7 +96,7 @@ def test_only_three_parts_know_the_nodes_of_sqlglot_and_one_folds_names():
         "carrier, carrier AS c",
         "carrier AS c, carrier",
         "carrier AS a, carrier AS b",
-        "UPPER(carrier), UPPER(carrier) AS u",
+        "UPPER(carrier) AS a, UPPER(carrier) AS b",
     ],
 )
 def test_a_column_of_groups_under_two_names_is_refused(columns):

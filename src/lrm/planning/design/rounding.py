@@ -186,9 +186,12 @@ def _column_norm(matrix: LinearMap, cell_map: CellMap, norm: Norm) -> float:
 
 
 def most_bits(max_records: int) -> int:
-    """The binary exponent that leaves room for this number of records, and for float64's digits."""
-    room = CARRIER_BITS - max(0, int(max_records - 1).bit_length())
-    return min(room, LARGEST_WHOLE.bit_length() - 2)
+    """The binary exponent that leaves room for this number of records, and for noise.
+
+    Noise is as fine as the strategy: fewer records than the least that plans declare would leave
+    no room for that of small ε.
+    """
+    return CARRIER_BITS - int(max(max_records, FINEST_MAX_RECORDS) - 1).bit_length()
 
 
 def _admitting(  # noqa: PLR0913, PLR0917 - a strategy and what it must admit

@@ -160,13 +160,14 @@ class Proposal:
         """Round the strategy; counts in units of 2^−20 of a record leave it fewer bits."""
         problem, choice, norm = self.problem, self.choice, self.norm
         domain = problem.workload.domain
-        divided = 0 if domain is None else domain.record_bits
-        if not divided:
+        if domain is None or not domain.record_bits:
             return choice.rounded(problem, norm, self.max_records)
         # Records that a plan admits by default where numbers are declared by knots: the first that
         # costs no accuracy. A larger table is counted exactly too, in slower arithmetic, and
-        # measurements beyond 62 bits are clamped.
-        admitted = (1 << 26, 1 << 22, 1 << 18) if self.max_records is None else (self.max_records,)
+        # measurements beyond 62 bits are clamped. Noise has at most 54 bits, also at an ε of 0.001.
+        fewest = 1 << (8 + (1000 * domain.unit.factor).bit_length())
+        declared = (1 << 26, 1 << 22, 1 << 18) if self.max_records is None else (self.max_records,)
+        admitted = [max(records, fewest) for records in declared]
         best, least, ideal = None, math.inf, math.inf
 
         def cost_of(rounded: tuple[Measured, Reconstruction]) -> float:
@@ -177,7 +178,7 @@ class Proposal:
                 ideal = cost_of(choice.rounded(problem, norm, None))
         for records in admitted:
             with suppress(CountsError, ConvergenceError):
-                rounded = choice.rounded(problem, norm, records << divided)
+                rounded = choice.rounded(problem, norm, records << domain.record_bits)
                 cost = cost_of(rounded)
                 if best is None or cost < least:
                     best, least = rounded, cost
