@@ -279,7 +279,7 @@ def _sum_of_continuous(parts: Sequence[WeighedLaw], confidence: float) -> Floats
     wider = min(1.0 - tail, math.nextafter(1.0, 0.0))
     squares = [(np.square(w) * counts).sum(axis=1) for w, counts, _ in parts]
     norms = np.sqrt(np.sum(squares, axis=0))
-    if parts[0][2].noise == "gaussian":
+    if parts[0][2].is_gaussian:
         variances = [
             square * (law.scale**2 + 0.25)
             for square, (_, _, law) in zip(squares, parts, strict=True)

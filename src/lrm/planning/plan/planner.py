@@ -25,7 +25,6 @@ from lrm.planning.solvers.settings import Effort
 from lrm.planning.strategies import MechanismName
 from lrm.planning.strategies.base import Problem, Search
 from lrm.planning.strategies.certificate import certificate_seconds
-from lrm.privacy.budget import Noise
 from lrm.privacy.norms import Norm, norm_of
 from lrm.queries.files import as_batch
 from lrm.queries.sql.impossible import impossible_queries
@@ -229,8 +228,7 @@ def _line(noise: AskedNoise) -> Any:
     """A line about the search; None where nobody would see it."""
     from lrm.views.progress import ProgressLine, is_watched  # noqa: PLC0415 - as in `Plan.report`
 
-    kind: Noise = "gaussian" if noise == "gaussian" else "laplace"
-    return ProgressLine("planning", kind) if is_watched() else None
+    return ProgressLine("planning", norm_of(noise).noise) if is_watched() else None
 
 
 def _shown(line: Any, batch: Workload) -> AbstractContextManager[object]:
