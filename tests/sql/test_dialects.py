@@ -296,6 +296,7 @@ def test_what_other_dialects_read_differently_is_noticed_without_a_declaration(
     [
         "age // 10",
         "LN(age + 1)",
+        "LOG10(age + 1)",
         "GREATEST(age, 3)",
         "age / 10.0",
         "FLOOR(age / 10)",

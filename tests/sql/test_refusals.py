@@ -160,7 +160,7 @@ CONDITIONS = {
     "state ILIKE 'n%'": "cut",
     "state SIMILAR TO 'N.'": "cut",
     "STRFTIME(admitted, '%Y-%H') = '2024-00'": "function",
-    "LOG10(age) > 1": "function",
+    "LOG2(age) > 1": "function",
     "age IN (SELECT age FROM patients)": "subquery",
     "regexp_matches(state, 'N')": "cut",
     "lower(state) = 'ny'": "cut",

@@ -147,6 +147,8 @@ def _call(bind: Binder, node: exp.Expr) -> Expr:
 
 def _written(bind: Binder, node: exp.Expr) -> Expr:
     """A function as sqlglot writes it, around its arguments."""
+    if type(node) is exp.Log and node.expression and node.this == exp.Literal.number(10):
+        node = exp.Log(this=node.expression)  # LOG10(x), which is DuckDB's LOG(x) to the last digit
     _check(node)
     args: list[Expr] = []
 
@@ -174,7 +176,7 @@ def _check(node: exp.Expr) -> None:
             advice = "format year, month, week, day, hour and minute: '%Y-%m-%d %H:%M'"
             raise refuse("function", node.sql(dialect="duckdb"), advice, at=place(node))
     if kind is exp.Log and node.args.get("expression") is not None:
-        advice = "write LOG(x) for base 10, or LN(x)"
+        advice = "write LOG10(x), or LN(x) / LN(base)"
         raise refuse("function", node.sql(dialect="duckdb"), advice, at=place(node))
     for value in node.args.values():
         if type(value) is exp.Var:
