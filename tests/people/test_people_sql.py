@@ -100,6 +100,9 @@ REFUSED = {
     """SELECT COUNT(*) FROM customers WHERE id IN (SELECT customer FROM orders
        GROUP BY customer, category HAVING COUNT(*) > 1)""": "GROUP BY customer alone",
     "SELECT COUNT(*) FROM orders TABLESAMPLE (10 PERCENT)": "SAMPLE of table 'orders'",
+    """SELECT COUNT(*) FROM (SELECT customer, MIN(category) AS c FROM orders GROUP BY customer) t
+       WHERE c = 'books'""": "not declared in ascending order",
+    "SELECT (SELECT COUNT(*) FROM customers) AS k": "SELECT without FROM",
     "SELECT COUNT(*) FROM orders AS o (customer, page)": "new names of columns",
     "SELECT COUNT(*) FROM customers c ANTI JOIN orders o ON c.id = o.customer": "ANTI JOIN",
     "SELECT COUNT(*) FROM customers c SEMI JOIN orders o ON c.id = o.customer": "SEMI JOIN",

@@ -300,6 +300,8 @@ class PeopleSelect:
             known = exp.Not(this=exp.Is(this=exp.column(attribute.name), expression=exp.Null()))
             return want(table, "count", None, conjunction([*rest, known]))
         if attribute is not None and type(node) in kinds and not distinct:
+            if isinstance(attribute, Categories):
+                _check_in_order(attribute, node)
             return want(table, kinds[type(node)], attribute.name, conjunction(rest))
         raise refuse(
             "subquery",
@@ -329,6 +331,19 @@ def _check_single_values(attribute: Attribute, node: exp.Expr) -> None:
             f"{node.sql(dialect=DUCKDB)} per person",
             f"the cells of {attribute.name!r} hold several values each, so that different values "
             "are not known; declare it by day, or with width 1",
+            at=place(node),
+        )
+
+
+def _check_in_order(attribute: Categories, node: exp.Expr) -> None:
+    """Refuse MIN and MAX of values that are declared in another order than that of SQL."""
+    values: list[Any] = list(attribute.values)
+    if values != sorted(values):
+        raise refuse(
+            "aggregate",
+            f"{node.sql(dialect=DUCKDB)} per person",
+            f"the values of {attribute.name!r} are not declared in ascending order; count rows "
+            "with a condition, or declare them in that order",
             at=place(node),
         )
 

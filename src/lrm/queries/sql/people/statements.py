@@ -59,6 +59,8 @@ class Lowering:
         return tree
 
     def _lowered(self, select: exp.Select, known: Known) -> Lowered:
+        if select.args.get("from_") is None:
+            raise refuse("clause", "SELECT without FROM", "name the table")
         source = select.args["from_"].this
         inner = source.this if isinstance(source, exp.Subquery) else None
         if isinstance(source, exp.Table) and folded(source.name) in known:
