@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from lrm.domain import Integers as Integers
     from lrm.domain import Lookup as Lookup
     from lrm.domain import Numbers as Numbers
+    from lrm.domain.features import Feature as Feature
     from lrm.domain.file import read_domain as read_domain
-    from lrm.domain.people import Feature as Feature
     from lrm.domain.people import People as People
-    from lrm.domain.people import PrivateTable as PrivateTable
+    from lrm.domain.private_tables import PrivateTable as PrivateTable
     from lrm.errors import LrmError as LrmError
     from lrm.ledger import Ledger as Ledger
     from lrm.planning.plan import Plan as Plan
@@ -60,7 +60,7 @@ _HOMES = {
     "Editions": "lrm.domain",
     "Dates": "lrm.domain",
     "Domain": "lrm.domain",
-    "Feature": "lrm.domain.people",
+    "Feature": "lrm.domain.features",
     "Integers": "lrm.domain",
     "Ledger": "lrm.ledger",
     "KnownTable": "lrm.releases.known",
@@ -70,7 +70,7 @@ _HOMES = {
     "Plan": "lrm.planning.plan",
     "GroupLimit": "lrm.privacy.unit",
     "PrivacyUnit": "lrm.privacy.unit",
-    "PrivateTable": "lrm.domain.people",
+    "PrivateTable": "lrm.domain.private_tables",
     "Release": "lrm.releases",
     "Series": "lrm.releases.series",
     "Workload": "lrm.queries.workload",

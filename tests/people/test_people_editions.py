@@ -6,8 +6,8 @@ import pytest
 
 import lrm
 from lrm.domain import persons
+from lrm.domain.features import Feature, flag
 from lrm.domain.file import domain_text, parse_declared
-from lrm.domain.people import Feature, flag
 from lrm.errors import BudgetError, DomainError, LedgerError
 from lrm.ledger import Ledger
 from lrm.privacy.mechanism import shown_to_owner

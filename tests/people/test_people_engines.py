@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lrm.domain.features import Feature, flag
 from lrm.domain.file import parse_declared
-from lrm.domain.people import Feature, flag
 from lrm.errors import TableError
 from lrm.tables.base import Table
 from lrm.tables.people import open_people

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from lrm.domain import persons
-from lrm.domain.people import Feature, flag, like, undeclared
+from lrm.domain.features import Feature, flag, like, undeclared
 from lrm.privacy.mechanism import shown_to_owner
 from lrm.tables import people_sql
 from lrm.tables.people import open_people

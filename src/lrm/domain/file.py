@@ -49,8 +49,9 @@ from lrm.domain.attribute_file import (
     read_lookup,
 )
 from lrm.domain.core import Domain
-from lrm.domain.people import Declared, People, level_facts, limit_facts, people_facts
+from lrm.domain.people import Declared, People, level_facts, people_facts
 from lrm.domain.people_file import read_editions, read_limit, read_people
+from lrm.domain.private_tables import limit_facts
 from lrm.errors import BudgetError, DomainError
 from lrm.files.writing import write_text
 from lrm.files.yaml_nodes import Node, dump, parse, read_text

@@ -21,218 +21,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any
 
-from lrm.domain.attribute_file import attribute_facts
 from lrm.domain.attributes import Attribute, Categories
 from lrm.domain.core import Domain
-from lrm.domain.csv_form import CsvForm
 from lrm.domain.editions import Editions
+from lrm.domain.features import Feature, feature_facts, flag, renamed
 from lrm.domain.lookups import Lookup
 from lrm.domain.numbers import Numbers
-from lrm.domain.ordered import Dates, Integers
+from lrm.domain.private_tables import PrivateTable, table_facts
 from lrm.errors import DomainError
-from lrm.privacy.unit import MOST_ROWS, PERSON, GroupLimit, Neighbours, PrivacyUnit
+from lrm.privacy.unit import PERSON, Neighbours, PrivacyUnit
 
 SOURCE, PERSONS = "(table)", "(persons)"
 """The attribute of several levels that says of which one a row is, and its value for persons."""
 
-Value = Literal["count", "exists", "sum", "min", "max", "distinct", "first", "last"]
-"""What a feature is of the rows of one person."""
-
-VALUES: tuple[str, ...] = get_args(Value)
 
 VERSION = 2
 """Version of domain files that declare a people."""
 
 MOST_TABLES, MOST_FEATURES = 100, 2_000
 """Tables and features of a people."""
-
-LARGEST_SUM = 1 << 53
-"""A sum of a feature stays below it for a person of ``MOST_ROWS`` rows, so that floats hold it."""
-
-
-@dataclass(frozen=True)
-class PrivateTable:
-    """A private table, each row of which belongs to one person.
-
-    Parameters
-    ----------
-    name
-        What SQL calls it.
-    person
-        The column that names the person.
-    attributes
-        Its public attributes.
-    most
-        The most rows of a person that are counted at the level of events; None where a person has
-        one row (``rows: one``).
-    csv
-        How its CSV files are written, if it is stored in such files.
-    by
-        A further limit of a person's rows, in each cell of an attribute: rows beyond it are left
-        out before the limit ``most`` is looked at.
-    editions
-        Where reports are published period after period: the period, and the column of this table
-        that dates its rows.
-    """
-
-    name: str
-    person: str
-    attributes: tuple[Attribute, ...]
-    most: int | None = None
-    csv: CsvForm | None = None
-    by: GroupLimit | None = None
-    editions: Editions | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "attributes", tuple(self.attributes))
-        if not isinstance(self.name, str) or not self.name.strip():
-            raise DomainError(f"a table's name must be text, not {self.name!r}")
-        if not isinstance(self.person, str) or not self.person.strip():
-            raise self.error("person must be the column that names the person")
-        if self.most is not None and not (type(self.most) is int and 1 <= self.most <= MOST_ROWS):
-            raise self.error(f"most must be a whole number from 1 to {MOST_ROWS:,}")
-        if self.by is not None and self.most is None:
-            raise self.error("a person has one row, so that by limits nothing; leave it out")
-        if self.by is not None and not isinstance(self.by, GroupLimit):
-            raise self.error("by must be a GroupLimit, such as GroupLimit('month', 4)")
-        for attribute in self.attributes:
-            if attribute.column is not None or getattr(attribute, "bins", None) is not None:
-                raise self.error(
-                    f"attribute {attribute.name!r}: tables of a people have one attribute per "
-                    "column, of its name; leave out column and bins"
-                )
-        self.domain  # noqa: B018 - it checks the attributes
-
-    def error(self, sentence: str) -> DomainError:
-        """An error about this table."""
-        return DomainError(f"table {self.name!r}: {sentence}")
-
-    @property
-    def is_single(self) -> bool:
-        """Whether a person has one row in it."""
-        return self.most is None
-
-    @cached_property
-    def domain(self) -> Domain:
-        """The table by itself."""
-        unit = PrivacyUnit(self.person, self.most or 1, by=self.by)
-        return Domain(self.attributes, self.name, unit, self.csv, editions=self.editions)
-
-    def at(self, edition: str) -> PrivateTable:
-        """The table with the rows of one edition."""
-        assert self.editions is not None  # noqa: S101 - the people looked
-        editions = replace(self.editions, edition=edition)
-        attributes = tuple(map(editions.moved, self.attributes))
-        return replace(self, attributes=attributes, editions=editions)
-
-    @property
-    def limit(self) -> str:
-        """How many rows of a person count.
-
-        >>> month = Integers("month", 1, 12)
-        >>> PrivateTable("orders", "pid", (month,), 40, by=GroupLimit("month", 4)).limit
-        'at most 40 rows (at most 4 of them in each cell of month)'
-        """
-        if self.most is None:
-            return "one row"
-        return f"at most {PrivacyUnit(self.person, self.most, by=self.by).rows}"
-
-    def attribute(self, name: str) -> Attribute | None:
-        """The attribute that SQL calls ``name``, if there is one."""
-        folded = name.casefold()
-        return next((a for a in self.attributes if a.name.casefold() == folded), None)
-
-
-@dataclass(frozen=True)
-class Feature:
-    """One value per person, from all rows that the person has in one table.
-
-    Parameters
-    ----------
-    attribute
-        Its name, and the values that it may have, from public knowledge.
-    of
-        The table.
-    value
-        ``count`` (rows), ``exists`` (whether there is a row), ``sum``, ``min``, ``max``,
-        ``distinct`` (different values), ``first``, ``last`` (of the row that is first by
-        ``order``).
-    column
-        The attribute of the table that is added up or compared; none for rows.
-    where
-        A condition in SQL on attributes of the table; rows that do not meet it are left out.
-    clip
-        For sums: each value is moved into this range before it is added.
-    order
-        For ``first`` and ``last``: the attribute that rows are put in order by.
-
-    Examples
-    --------
-    >>> Feature(Integers("orders", 0, 20), "orders", "count").value
-    'count'
-    """
-
-    attribute: Attribute
-    of: str
-    value: Value
-    column: str | None = None
-    where: str | None = None
-    clip: tuple[float, float] | None = None
-    order: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.value not in VALUES:
-            raise self.error(f"value must be one of {', '.join(VALUES)}, not {self.value!r}")
-        if (self.column is None) != (self.value in {"count", "exists"}):
-            needs = "needs no column" if self.column else "needs a column"
-            raise self.error(f"{self.value} {needs}")
-        if (self.order is None) == (self.value in {"first", "last"}):
-            raise self.error("order is for first and last, which need it")
-        if self.value == "exists" and self.attribute != flag(self.attribute.name):
-            raise self.error("exists is true or false; leave its kind and values out")
-        if self.value == "sum":
-            self._check_clip()
-        elif self.clip is not None:
-            raise self.error("clip is for sums")
-
-    def _check_clip(self) -> None:
-        if self.clip is None:
-            raise self.error("a sum needs clip: [least, most] of one row, from public knowledge")
-        low, high = self.clip
-        if not -LARGEST_SUM <= low * MOST_ROWS <= high * MOST_ROWS <= LARGEST_SUM or low >= high:
-            raise self.error("clip must be two numbers, the smaller first, of at most nine digits")
-
-    @property
-    def name(self) -> str:
-        """What SQL calls it."""
-        return self.attribute.name
-
-    def error(self, sentence: str) -> DomainError:
-        """An error about this feature."""
-        return DomainError(f"feature {self.attribute.name!r}: {sentence}")
-
-    @property
-    def is_number(self) -> bool:
-        """Whether it counts or adds up, so that persons without rows have 0."""
-        return self.value in {"count", "sum", "distinct"}
-
-    @property
-    def meaning(self) -> tuple[object, ...]:
-        """What it is, whatever it is called and whichever values are declared for it."""
-        return self.of, self.value, self.column, self.where, self.order
-
-    def at(self, editions: Editions) -> Feature:
-        """The same of the rows of one edition."""
-        return replace(self, attribute=editions.moved(self.attribute))
-
-
-def flag(name: str) -> Categories:
-    """An attribute that is true or false."""
-    return Categories(name, [True, False])
 
 
 @dataclass(frozen=True, init=False)
@@ -254,6 +65,7 @@ class People:
 
     Examples
     --------
+    >>> from lrm.domain import Integers
     >>> customers = PrivateTable("customers", "id", (Categories("region", ["n", "s"]),))
     >>> orders = PrivateTable("orders", "customer", (Integers("month", 1, 12),), most=12)
     >>> shop = People("shop", [customers, orders])
@@ -326,6 +138,7 @@ class People:
 
         Examples
         --------
+        >>> from lrm.domain import Dates
         >>> day = Dates("day", "2000-01-01", "2000-01-31", relative=True)
         >>> monthly = Editions("month", "day")
         >>> orders = PrivateTable("orders", "customer", (day,), most=12, editions=monthly)
@@ -488,7 +301,7 @@ class Level:
         attributes = [
             self.every_feature[name].attribute
             if name not in self.sources
-            else _named(self.sources[name][1], name)
+            else renamed(self.sources[name][1], name)
             for name in self.all_columns
         ]
         attributes += [feature.attribute for feature in self.features]
@@ -574,6 +387,7 @@ class Levels:
 
     Examples
     --------
+    >>> from lrm.domain import Integers
     >>> customers = PrivateTable("customers", "id", (Categories("region", ["n", "s"]),))
     >>> orders = PrivateTable("orders", "customer", (Integers("month", 1, 12),), most=12)
     >>> shop = People("shop", [customers, orders])
@@ -642,74 +456,8 @@ class Levels:
         return json.dumps(level_facts(self), sort_keys=True, default=str)
 
 
-def _named(attribute: Attribute, name: str, **rules: str) -> Attribute:
-    """An attribute under another name, perhaps with other rules."""
-    facts = {item.name: getattr(attribute, item.name) for item in fields(attribute) if item.init}
-    if not attribute.numeric:
-        del facts["nan"]
-    if facts.get("spellings") is not None:
-        facts["spellings"] = dict(facts["spellings"])
-    return type(attribute)(**{**facts, "name": name, **rules})
-
-
 Declared = Domain | People
 """What a domain file declares: one table, or the tables of a people."""
-
-
-def undeclared(feature: Any, constants: Iterable[int]) -> Integers:
-    """The attribute of a count that statements only compare with constants, which are its range.
-
-    Numbers above the largest constant are one cell: the engine moves them to it.
-
-    >>> undeclared("n", [3, 5]).size
-    7
-    """
-    return Integers(str(feature), 0, max([0, *constants]) + 1)
-
-
-def restricted(feature: Feature, name: str, where: str | None) -> Feature | None:
-    """The same count or sum of some of the rows, whose values are in the same range.
-
-    None where a part of the rows may have a value beyond it: numbers below 0 are added up.
-
-    >>> n = Feature(Integers("n", 0, 20), "orders", "count")
-    >>> large = restricted(n, "n_large", "amount >= 100")
-    >>> large.attribute.labels == n.attribute.labels, large.where
-    (True, 'amount >= 100')
-    """
-    low, _ = feature.clip or (0.0, 0.0)
-    attribute = feature.attribute
-    ends = {"integers": "low", "bins": "edges", "numbers": "knots"}
-    first = getattr(attribute, ends.get(attribute.kind, ""), None)
-    least = first[0] if isinstance(first, tuple) else first
-    if low < 0 or least is None or least > 0 or feature.value not in {"count", "sum"}:
-        return None
-    return replace(feature, attribute=_named(attribute, name), where=where)
-
-
-def summed(
-    attribute: Attribute, name: str, constants: Iterable[int]
-) -> tuple[Integers, Any] | None:
-    """The attribute and the clip of a sum that statements only compare with constants.
-
-    Only of whole numbers that are not below 0: then the constants are the range, as of a count.
-    """
-    if not isinstance(attribute, Integers) or attribute.low < 0 or attribute.width != 1:
-        return None
-    return undeclared(name, constants), (float(attribute.low), float(attribute.high))
-
-
-def like(attribute: Attribute, name: str) -> Attribute:
-    """The attribute of a first, last, least or greatest value, which has the values of a column.
-
-    A person without such a row has none: NULL, which has a cell.
-    """
-    if not isinstance(attribute, (Dates, Integers, Categories)):
-        raise DomainError(
-            f"{attribute.name!r} is declared as {attribute.kind}; the first, last, least and "
-            "greatest value per person are for categories, integers and dates"
-        )
-    return _named(attribute, name, null="cell", outside="drop")
 
 
 def people_facts(people: People) -> dict[str, Any]:
@@ -719,8 +467,8 @@ def people_facts(people: People) -> dict[str, Any]:
         "people": people.name,
         "neighbours": people.neighbours,
         **({} if people.editions is None else {"editions": people.editions.facts}),
-        "tables": [_table_facts(table) for table in people.tables],
-        **({"features": [_feature_facts(f) for f in people.features]} if people.features else {}),
+        "tables": [table_facts(table) for table in people.tables],
+        **({"features": [feature_facts(f) for f in people.features]} if people.features else {}),
         **({"lookups": [lookup.facts for lookup in people.lookups]} if people.lookups else {}),
     }
 
@@ -741,38 +489,5 @@ def _section(level: Level) -> dict[str, Any]:
     if level.base is not None:
         section["events"] = level.base
     if level.features:
-        section["features"] = [_feature_facts(feature) for feature in level.features]
+        section["features"] = [feature_facts(feature) for feature in level.features]
     return section
-
-
-def _table_facts(table: PrivateTable) -> dict[str, Any]:
-    return {
-        "name": table.name,
-        "person": table.person,
-        **({} if table.editions is None else {"date": table.editions.date}),
-        "rows": _rows_facts(table),
-        **({} if table.csv is None else {"csv": table.csv.facts}),
-        "attributes": [attribute_facts(attribute) for attribute in table.attributes],
-    }
-
-
-def _rows_facts(table: PrivateTable) -> Any:
-    if table.most is None:
-        return "one"
-    return {"most": table.most, **({} if table.by is None else limit_facts(table.by))}
-
-
-def limit_facts(by: GroupLimit) -> dict[str, Any]:
-    """A limit by group as fields of a domain file."""
-    groups = {} if by.groups is None else {"groups": by.groups}
-    return {"by": {by.attribute: by.most}, **groups}
-
-
-def _feature_facts(feature: Feature) -> dict[str, Any]:
-    rules = {key: getattr(feature, key) for key in ("column", "where", "order")}
-    facts: dict[str, Any] = {"name": feature.name, "of": feature.of, "value": feature.value}
-    facts |= {key: value for key, value in rules.items() if value is not None}
-    facts |= {} if feature.clip is None else {"clip": list(feature.clip)}
-    if feature.value != "exists":
-        facts |= attribute_facts(feature.attribute)
-    return facts

@@ -46,17 +46,9 @@ from lrm.domain.attribute_file import (
 from lrm.domain.attributes import Attribute
 from lrm.domain.core import Domain
 from lrm.domain.editions import Editions
-from lrm.domain.people import (
-    VALUES,
-    VERSION,
-    Feature,
-    Level,
-    Levels,
-    People,
-    PrivateTable,
-    flag,
-    like,
-)
+from lrm.domain.features import VALUES, Feature, flag, like
+from lrm.domain.people import VERSION, Level, Levels, People
+from lrm.domain.private_tables import PrivateTable
 from lrm.errors import BudgetError, DomainError
 from lrm.files.yaml_nodes import Node
 from lrm.privacy.periods import PERIODS

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from lrm.domain import Categories, Domain
 from lrm.domain.discovery import LONGEST, Discovery
-from lrm.domain.people import Declared, People, PrivateTable
+from lrm.domain.people import Declared, People
+from lrm.domain.private_tables import PrivateTable
 from lrm.errors import UsageError, note_charge
 from lrm.privacy.amounts import Amount, parse_amount, spell_amount
 from lrm.privacy.budget import LEAST_DELTA, LEAST_RHO, MOST_RHO, ApproxZCDP

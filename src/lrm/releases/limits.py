@@ -12,8 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lrm.domain.features import Feature
 from lrm.domain.ordered import Integers
-from lrm.domain.people import Feature, People, PrivateTable
+from lrm.domain.people import People
+from lrm.domain.private_tables import PrivateTable
 from lrm.errors import UsageError
 from lrm.planning.plan.planner import plan
 from lrm.privacy.amounts import Amount

@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from lrm.domain import Attribute, Bins, Domain, Integers, Numbers
-from lrm.domain.people import Feature, Level, PrivateTable
+from lrm.domain.features import Feature
+from lrm.domain.people import Level
+from lrm.domain.private_tables import PrivateTable
 from lrm.privacy.unit import PrivacyUnit
 from lrm.queries.maps.products.combine import Product
 from lrm.queries.sql.compile import compile_condition

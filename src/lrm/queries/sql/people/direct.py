@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from lrm.domain.people import PrivateTable
+from lrm.domain.private_tables import PrivateTable
 from lrm.errors import SqlError
 from lrm.queries.sql.bind.scope import bare, flat, folded, place
 from lrm.queries.sql.people.features import conjunction, inside

@@ -9,16 +9,9 @@ from typing import Any
 from sqlglot import exp
 
 from lrm.domain import Integers
-from lrm.domain.people import (
-    Feature,
-    People,
-    PrivateTable,
-    flag,
-    like,
-    restricted,
-    summed,
-    undeclared,
-)
+from lrm.domain.features import Feature, flag, like, restricted, summed, undeclared
+from lrm.domain.people import People
+from lrm.domain.private_tables import PrivateTable
 from lrm.errors import SqlError
 from lrm.queries.sql.bind.scope import bare, folded, place
 from lrm.queries.sql.refusals import refuse

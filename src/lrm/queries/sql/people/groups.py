@@ -7,7 +7,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from lrm.domain import Categories, Dates, Integers
-from lrm.domain.people import PrivateTable
+from lrm.domain.private_tables import PrivateTable
 from lrm.queries.sql.bind.scope import bare, place
 from lrm.queries.sql.refusals import refuse
 from lrm.queries.sql.source import DUCKDB

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from lrm.domain.people import PrivateTable
+from lrm.domain.private_tables import PrivateTable
 from lrm.queries.sql.bind.scope import bare, folded
 from lrm.queries.sql.people.features import conjunction
 from lrm.queries.sql.people.groups import group_values, union_by_group

@@ -9,7 +9,8 @@ from typing import Any
 from sqlglot import exp
 
 from lrm.domain import Attribute, Categories, Dates, Integers
-from lrm.domain.people import PERSONS, SOURCE, People, PrivateTable
+from lrm.domain.people import PERSONS, SOURCE, People
+from lrm.domain.private_tables import PrivateTable
 from lrm.queries.sql.bind.scope import bare, flat, folded, place
 from lrm.queries.sql.people.features import Features, conjunction, unqualified
 from lrm.queries.sql.refusals import refuse
