@@ -193,6 +193,13 @@ def test_a_statement_in_a_sentence_is_its_number(release):
         "one",
         " two",
     ]
+    both = "SELECT COUNT(*) AS n, SUM(age) AS ages FROM visits"
+    made = lrm.release(
+        lrm.plan(lrm.sql(both, DOMAIN), "noise-on-data"), [9] * DOMAIN.size, epsilon=1
+    )
+    (one,) = publication(made, parse_page_text("of {{ ages | decimals: 0 }}", "page.md")).blocks
+    ages = made.frame("n").numbers["answer"][0, 1]
+    assert one.lines[0][0].text.startswith(f"of {ages:,.0f} (± ")
     table = parse_page_text("Text\n\nof {{ by_age }}.", "page.md")
     with pytest.raises(UsageError, match=r"page\.md, line 3: 'by_age' is a table") as error:
         publication(release, table)
@@ -205,6 +212,17 @@ def test_numbers_without_groups_stand_together_with_their_units(release):
     assert [name for name, _, _ in numbers.entries] == ["All visits", "All visits"]
     assert numbers.entries[0][1].endswith(" persons")
     assert numbers.entries[0][2].startswith("± ")
+
+
+def test_a_number_that_having_leaves_out_is_said_to_be_left_out():
+    domain = Domain([Categories("sex", ["f", "m"])], "visits")
+    text = "SELECT COUNT(*) AS n FROM visits HAVING COUNT(*) > 100000"
+    made = lrm.release(lrm.plan(lrm.sql(text, domain), "noise-on-data"), [10, 20], epsilon=1)
+    (table,) = publication(made, parse_page_text("{{ n }}", "page.md")).blocks
+    assert table.rows == ()
+    assert table.note.startswith("0 of 1 group")
+    with pytest.raises(UsageError, match="'n' is a table"):
+        publication(made, parse_page_text("In {{ n }} cases.", "page.md"))
 
 
 def test_intervals_have_about_the_decimals_of_their_answer(release):

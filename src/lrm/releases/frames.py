@@ -125,7 +125,8 @@ def _display_caveats(display: Display, rows: int, groups: int) -> Iterator[Cavea
     """What is left out, and which numbers follow from noisy ones."""
     noisy = " by the noisy answers" if display.having or display.order else ""
     if rows < groups:
-        shown = f"{rows:,} of {many(groups, 'group', 'groups')} are shown"
+        verb = "is" if groups == 1 else "are"
+        shown = f"{rows:,} of {many(groups, 'group', 'groups')} {verb} shown"
         yield Caveat("display", f"{shown}, chosen{noisy}; the release has all" if noisy else shown)
     # Sorted by its groups alone, the table is whole and depends on no answer.
     elif any(key.labels is None for key in display.order):

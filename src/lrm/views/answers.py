@@ -394,6 +394,12 @@ class StatementTable:
             return max(usual, 0.1 * abs(float(self.numbers["answer"][row, place])))
         return half / 2 if half > FAR_LARGER * 2 * usual else usual
 
+    @property
+    def is_figure(self) -> bool:
+        """Whether it is a row of numbers, without groups and with nothing to say below them."""
+        plain = not self.is_processed and not self.note
+        return plain and not self.frame.columns and len(self.frame) == 1
+
     def key_figures(self) -> list[tuple[str, str, str]]:
         """The answers of a statement without groups: a name, the number, and its interval."""
         figures = []

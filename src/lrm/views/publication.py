@@ -93,19 +93,21 @@ def _setting(named: NamedTable, text: PageText) -> Setting:
 
 def _number(table: StatementTable, named: NamedTable, text: PageText) -> str:
     """The one number of a statement, with its interval, as it stands in a sentence."""
-    if table.frame.columns or table.count != 1:
+    names = table.frame.answers
+    if not table.is_figure or (len(names) > 1 and named.statement not in names):
         raise UsageError(
             f"{text.source}, line {named.line}: {named.statement!r} is a table; name it on a line "
-            "of its own, or a statement with one number here",
+            "of its own, or one number here",
             line=named.line,
         )
-    ((_, value, interval),) = table.key_figures()
+    place = names.index(named.statement) if len(names) > 1 else 0
+    _, value, interval = table.key_figures()[place]
     return f"{value} ({interval})" if interval else value
 
 
 def _add_table(blocks: list[Block], table: StatementTable) -> None:
     """Add a table as readers see it; numbers without groups stand side by side."""
-    if not table.frame.columns and not table.is_processed:
+    if table.is_figure:
         last = blocks[-1] if blocks else None
         if isinstance(last, Numbers):
             blocks[-1] = Numbers((*last.entries, *table.key_figures()))
