@@ -193,10 +193,9 @@ def test_a_statement_in_a_sentence_is_its_number(release):
         "one",
         " two",
     ]
+    domain = Domain([Integers("age", 0, 9)], "visits")
     both = "SELECT COUNT(*) AS n, SUM(age) AS ages FROM visits"
-    made = lrm.release(
-        lrm.plan(lrm.sql(both, DOMAIN), "noise-on-data"), [9] * DOMAIN.size, epsilon=1
-    )
+    made = lrm.release(lrm.plan(lrm.sql(both, domain), "noise-on-data"), [9] * 10, epsilon=1)
     (one,) = publication(made, parse_page_text("of {{ ages | decimals: 0 }}", "page.md")).blocks
     ages = made.frame("n").numbers["answer"][0, 1]
     assert one.lines[0][0].text.startswith(f"of {ages:,.0f} (± ")
