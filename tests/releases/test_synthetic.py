@@ -14,7 +14,7 @@ from lrm.queries.workload.products import marginals
 from lrm.releases import synthetic
 from lrm.releases.cell_tables import batch_terms, merged_attributes, value_counts
 from lrm.releases.consistent import consistent_tables
-from lrm.releases.row_fit import RowFit
+from lrm.releases.row_fit import Goal, RowFit
 
 DOMAIN = lrm.Domain(
     [
@@ -141,6 +141,27 @@ def test_the_distance_never_rises():
     assert all(after <= before for before, after in zip(fit.history, fit.history[1:], strict=False))
     assert fit.history[-1] < fit.history[0]
     assert fit.history[-1] == pytest.approx(fit.distance)
+
+
+def test_the_search_ends_at_its_goal():
+    """F alone is not enough: each term must be as near as the goal says."""
+    batch = marginals([4, 5, 3], [1, 2])
+    counts = np.random.default_rng(4).poisson(30.0, batch.shape[1]).astype(float)
+    answers = batch.queries.apply(counts)
+    terms = batch_terms(batch, answers)
+    tables = consistent_tables(batch, answers).tables
+    lengths, ends = [], []
+    for enough, each in ((1e9, 1e9), (50.0 * len(answers), 1e9), (1e9, 40.0), (0.0, 1e9)):
+        fit = RowFit([4, 5, 3], terms, int(counts.sum()), 5)
+        fit.draw(tables)
+        goal = Goal(enough, terms, np.full(len(terms), each))
+        fit.improve(Clock(), goal=goal)
+        lengths.append(len(fit.history))
+        ends.append([term.weights @ (fit.answers(term) - term.answers) ** 2 for term in terms])
+        assert goal.is_met(fit) or enough == 0
+    assert lengths[0] == 1  # the rows as drawn are near enough
+    assert max(ends[2]) <= 40
+    assert lengths[3] > max(lengths[:3])
 
 
 @pytest.mark.parametrize("batch", [np.array([[1, 1, 1], [1, 0, 0]]), marginals([3, 4], [1, 2])])

@@ -171,8 +171,8 @@ def different_rows(release: Release) -> Iterator[str]:
         if some:
             names = ", ".join(some)
             yield (
-                f"Rows without a declared value of {names} are in no statement that uses it and in "
-                "those that do not, so a total may be above the sum of its parts. Where it is "
+                f"Statements that use {names} leave out rows without a declared value there, and "
+                "others count them, so a total may be above the sum of its parts. Where it is "
                 "public that there are none, declare `null: never` and `outside: never`."
             )
 
