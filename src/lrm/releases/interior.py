@@ -41,7 +41,7 @@ MOST_REGULARISED = 1e-5
 """Up to which it is raised where the system cannot be solved."""
 
 SHORTEST = 1e-9
-"""Length of a step at which the method is at its end."""
+"""Length of a step at which the system is solved anew, with more on its diagonal."""
 
 STEP_LENGTH = 0.995
 """Share of the way to the boundary that a step takes at most."""
@@ -137,10 +137,11 @@ class _Interior:
             if direction is not None:
                 dz, multipliers, ds = direction
                 length = min(1.0, STEP_LENGTH * min(_longest(self.z, dz), _longest(self.s, ds)))
-                self.z = self.z + length * dz
-                self.s = self.s + length * ds
-                self.multipliers = self.multipliers + length * multipliers
-                return length > SHORTEST
+                if length > SHORTEST:  # else rounding has made the direction useless
+                    self.z = self.z + length * dz
+                    self.s = self.s + length * ds
+                    self.multipliers = self.multipliers + length * multipliers
+                    return True
             self.regularised *= 100.0
             self.system.data[self.last] = -self.regularised
         return False
