@@ -50,6 +50,56 @@ def table(by):
     return Table(db, declared, np.array(cells))
 
 
+@pytest.mark.parametrize(
+    ("dialect", "expression", "meaning"),
+    [
+        ("tsql", "DATEADD(hour, DATEDIFF(hour, 0, ts), 0)", "DATE_TRUNC('hour', ts)"),
+        ("tsql", "DATETRUNC(hour, ts)", "DATE_TRUNC('hour', ts)"),
+        ("tsql", "CONVERT(VARCHAR(7), ts, 121)", "STRFTIME(ts, '%Y-%m')"),
+        ("snowflake", "DATE_TRUNC('hour', ts)", "DATE_TRUNC('hour', ts)"),
+        ("snowflake", "TIME_SLICE(ts, 6, 'HOUR')", "TIME_BUCKET(INTERVAL '6 hours', ts)"),
+        ("bigquery", "TIMESTAMP_TRUNC(ts, HOUR)", "DATE_TRUNC('hour', ts)"),
+        ("spark", "date_format(ts, 'E')", "STRFTIME(ts, '%a')"),
+    ],
+)
+def test_a_time_keeps_its_hour_in_every_dialect(tables, dialect, expression, meaning):
+    """Of SQL Server, and of a column of a sub-select, the groups were days."""
+    rows = "SELECT ts FROM t WHERE ts < '2024-01-20'"
+    for source in ("t WHERE ts < '2024-01-20'", f"({rows}) AS s"):
+        text = f"-- dialect: {dialect}\nSELECT {expression} AS g, COUNT(*) AS n FROM {source} GROUP BY {expression}"
+        same = f"SELECT {meaning} AS g, COUNT(*) AS n FROM ({rows}) GROUP BY 1"
+        tables["hour"].compare(text, same)
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("CONVERT(VARCHAR(12), ts, 120)", "its sizes are 13, 16, 19"),
+        ("DATEADD(month, DATEDIFF(day, 0, ts), 0)", "with one unit"),
+        ("TIME_SLICE(ts, 7, 'HOUR')", "that divide a day"),
+    ],
+)
+def test_what_no_hour_can_answer_says_what_to_write(expression, said):
+    dialect = "snowflake" if "SLICE" in expression else "tsql"
+    text = f"-- dialect: {dialect}\nSELECT {expression} AS g, COUNT(*) AS n FROM t GROUP BY {expression}"
+    with pytest.raises(SqlError) as caught:
+        sql(text, domain("hour"))
+    assert said in str(caught.value)
+
+
+def test_days_are_written_in_several_ways():
+    """20240131, midnight and UTC were errors."""
+    plain = sql("SELECT COUNT(*) FROM t WHERE ts >= '2024-01-31'", domain("hour"))
+    for text in ("20240131", "2024-01-31 00:00:00", "2024-01-31T00:00:00Z", "2024-01-31 00:00+00"):
+        other = sql(f"SELECT COUNT(*) FROM t WHERE ts >= '{text}'", domain("hour"))
+        assert other.digest == plain.digest
+    with pytest.raises(SqlError, match="AND ts < '2024-02-01 00:00:00'"):
+        sql(
+            "SELECT COUNT(*) FROM t WHERE ts BETWEEN '2024-01-31' AND '2024-01-31 23:59:59'",
+            domain("hour"),
+        )
+
+
 @pytest.fixture(scope="module")
 def tables():
     return {by: table(by) for by in ("hour", "15 minutes", "day", "month")}

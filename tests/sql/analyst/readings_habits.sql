@@ -61,3 +61,6 @@ SELECT zone, month, AVG(temperature) AS mean, AVG(temperature) - AVG(AVG(tempera
 SELECT zone, AVG(price) AS mean, MEDIAN(price) AS median, QUANTILE_CONT(price, 0.75) - QUANTILE_CONT(price, 0.25) AS iqr FROM readings GROUP BY zone;
 SELECT COUNT(*) AS n, COUNT(*) / 7.0 AS per_day, COUNT(*) / (7 * 24.0) AS per_hour FROM readings;
 SELECT zone FROM readings GROUP BY zone HAVING COUNT(*) FILTER (WHERE kind = 'solar') > COUNT(*) FILTER (WHERE kind = 'wind') ORDER BY zone;
+-- dialect: tsql
+-- duckdb: SELECT STRFTIME(read_at, '%Y-%m-%d %H') AS hour, COUNT(*) AS n FROM readings GROUP BY 1;
+SELECT CONVERT(varchar(13), read_at, 120) AS hour, COUNT(*) AS n FROM readings GROUP BY CONVERT(varchar(13), read_at, 120);

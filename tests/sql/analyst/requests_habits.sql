@@ -64,3 +64,12 @@ SELECT LEAST(days, 20) AS days, COUNT(*) AS n FROM requests GROUP BY 1 ORDER BY 
 SELECT days / 7 AS weeks, COUNT(*) AS n FROM requests WHERE days < 28 GROUP BY weeks;
 WITH o AS (SELECT borough, COUNT(*) AS n FROM requests WHERE status = 'open' GROUP BY borough), c AS (SELECT borough, COUNT(*) AS n FROM requests WHERE status = 'closed' GROUP BY borough) SELECT COALESCE(o.borough, c.borough) AS borough, COALESCE(o.n, 0) AS open_n, COALESCE(c.n, 0) AS closed_n FROM o FULL OUTER JOIN c ON o.borough = c.borough;
 SELECT DATE_TRUNC('week', opened) AS week, COUNT(*) AS n, COUNT(*) - LAG(COUNT(*)) OVER (ORDER BY DATE_TRUNC('week', opened)) AS change FROM requests WHERE opened >= DATE '2024-01-01' GROUP BY 1 ORDER BY 1;
+-- dialect: bigquery
+-- duckdb: SELECT borough, COUNT(*) AS n FROM requests WHERE regexp_matches(complaint, '^noise') GROUP BY borough;
+SELECT borough, COUNT(*) AS n FROM requests WHERE REGEXP_CONTAINS(complaint, r'^noise') GROUP BY borough;
+-- dialect: postgres
+-- duckdb: SELECT borough, COUNT(*) AS n FROM requests WHERE complaint LIKE 'noise -%' GROUP BY borough;
+SELECT borough, COUNT(*) AS n FROM requests WHERE complaint LIKE 'noise\ -%' GROUP BY borough;
+-- dialect: tsql
+-- duckdb: SELECT b.name, b.population // 100 AS hundreds, COUNT(*) AS n FROM requests r JOIN boroughs b ON b.borough = r.borough GROUP BY 1, 2;
+SELECT b.name, b.population / 100 AS hundreds, COUNT(*) AS n FROM requests r JOIN boroughs b ON b.borough = r.borough GROUP BY b.name, b.population / 100;

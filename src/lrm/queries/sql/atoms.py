@@ -443,13 +443,14 @@ def half_open(attribute: Attribute, low: Constant, high: Constant) -> tuple[str,
     >>> half_open(Bins("x", [0, 50, 200]), Decimal(50), Decimal(200))
     ('50', '200')
     """
-    if (
-        isinstance(attribute, Dates)
-        and attribute.time
-        and isinstance(high, str)
-        and len(high) == 10
-    ):
-        high = date(high) + dt.timedelta(days=1)  # a day is meant to its end
+    if isinstance(attribute, Dates) and attribute.time and isinstance(high, str):
+        end = point_in_time(high)
+        if len(high) == 10:
+            high = date(high) + dt.timedelta(days=1)  # a day is meant to its end
+        elif end.second == 59:  # and so is the last second of a day or an hour
+            high = end.replace(microsecond=0) + dt.timedelta(seconds=1)
+        else:
+            return None
     elif not isinstance(attribute, Bins):
         return None
     truths = [compare(attribute, ">=", low), compare(attribute, "<", high)]

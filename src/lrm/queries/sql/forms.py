@@ -28,7 +28,32 @@ _PARTS = frozenset({"EXTRACT", "YEAR", "MONTH", "DAY", "QUARTER", "WEEK", "DATE_
 _INTEGERS = frozenset({"TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT", "INT128", "HUGEINT"})
 
 
-def is_whole(node: Expr, domain: Domain) -> bool:  # noqa: C901, PLR0911 - one per kind
+def is_part(node: Expr) -> bool:
+    """Whether an expression is a part of a date, or a number of units between two."""
+    return isinstance(node, ir.Call) and node.name in _PARTS
+
+
+_COUNTED = frozenset({"LENGTH", "STRPOSITION", "ASCII"})
+
+
+def _looked_up(node: ir.LookedUp, domain: Domain) -> list[Any]:
+    """The values of a column of a lookup; whether there is a row is true or false."""
+    lookup = next(lookup for lookup in domain.lookups if lookup.name == node.lookup)
+    names = [lookup.key_column, *lookup.columns]
+    return [row[names.index(node.column)] if node.column else True for row in lookup.rows]
+
+
+def _is_day(node: Expr, domain: Domain) -> bool:
+    """Whether an expression is a day, as far as its form tells."""
+    if isinstance(node, ir.Attribute):
+        attribute = domain.attributes[node.axis]
+        return isinstance(attribute, Dates) and not attribute.time
+    return isinstance(node, ir.Cast) and node.to == "DATE"
+
+
+def is_whole(  # noqa: C901, PLR0911, PLR0912 - one per kind
+    node: Expr, domain: Domain
+) -> bool:
     """Whether PostgreSQL and SQL Server take an expression for a whole number."""
     if isinstance(node, ir.Number):
         return node.text.lstrip("-").isdigit()
@@ -37,8 +62,12 @@ def is_whole(node: Expr, domain: Domain) -> bool:  # noqa: C901, PLR0911 - one p
         if isinstance(attribute, Categories):
             return attribute.value_type == "integer"
         return isinstance(attribute, Integers)
-    if isinstance(node, ir.Negative):
+    if isinstance(node, ir.LookedUp):
+        return all(isinstance(value, int | None) for value in _looked_up(node, domain))
+    if isinstance(node, ir.Negative | ir.OneValue):
         return is_whole(node.this, domain)
+    if isinstance(node, ir.Binary) and node.op == "-" and _is_day(node.left, domain):
+        return _is_day(node.right, domain)  # days between them
     if isinstance(node, ir.Binary) and node.op in {"+", "-", "*", "%", "//"}:
         return is_whole(node.left, domain) and is_whole(node.right, domain)
     if isinstance(node, ir.Case):
@@ -46,9 +75,11 @@ def is_whole(node: Expr, domain: Domain) -> bool:  # noqa: C901, PLR0911 - one p
         return bool(outcomes) and all(is_whole(operand, domain) for operand in outcomes)
     if isinstance(node, ir.Cast):
         return node.to.partition("(")[0] in _INTEGERS
+    if isinstance(node, ir.Call) and node.name in _COUNTED:
+        return True
     if isinstance(node, ir.Call) and node.name in _SAME:
         return all(is_whole(operand, domain) for operand in node.args)
-    if isinstance(node, ir.Call) and node.name in _PARTS:
+    if is_part(node):
         advice = (
             "whether the fraction is dropped is not known; write CAST(… AS INT) around the part"
         )
@@ -71,7 +102,7 @@ def has_fraction(node: Expr, domain: Domain) -> bool:  # noqa: PLR0911 - one per
     if isinstance(node, ir.Attribute):
         return isinstance(domain.attributes[node.axis], Bins | Numbers)
     if isinstance(node, ir.LookedUp):
-        return True  # of texts, TRUNC fails
+        return any(isinstance(value, float) for value in _looked_up(node, domain))
     if isinstance(node, ir.Cast):
         return node.to.partition("(")[0] in _FLOATS
     if isinstance(node, ir.Aggregate):

@@ -34,6 +34,8 @@ def differs(node: object) -> bool:
     """
     if isinstance(node, ir.Cast):
         return node.to in {"INT", "BIGINT", "SMALLINT", "TINYINT"} and not node.has(*_ANSWERS)
+    if isinstance(node, ir.Binary) and node.op in {"LIKE", "ILIKE"}:
+        return isinstance(node.right, ir.Text) and "\\" in node.right.value
     if isinstance(node, ir.Binary):
         return node.op == "/" and not node.has(ir.Aggregate, ir.Window)
     if not isinstance(node, ir.Call):
@@ -85,7 +87,7 @@ def with_operators(plan: Node, other: Any) -> Node:
     result: Any = plan
     if plan == other:
         return plan
-    if isinstance(plan, ir.Binary) and differs(plan):
+    if isinstance(plan, ir.Binary) and plan.op == "/" and differs(plan):
         if isinstance(other, ir.Binary) and other.op == "div":
             sides = with_operators(plan.left, other.left), with_operators(plan.right, other.right)
             result = replace(plan, op="div", left=sides[0], right=sides[1])

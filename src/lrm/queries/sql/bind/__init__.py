@@ -20,6 +20,7 @@ from lrm.queries.sql import expr as ir
 from lrm.queries.sql.bind import aggregates, functions
 from lrm.queries.sql.bind.scope import bare, folded, only, place, refuse_node
 from lrm.queries.sql.expr import Expr
+from lrm.queries.sql.forms import is_part
 from lrm.queries.sql.refusals import EXPRESSIONS, PREDICATES, refuse
 from lrm.queries.sql.source import DUCKDB
 
@@ -54,7 +55,11 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.Glob: "GLOB",
     exp.NullSafeEQ: "IS NOT DISTINCT FROM",
     exp.NullSafeNEQ: "IS DISTINCT FROM",
+    exp.EqualNull: "IS NOT DISTINCT FROM",
 }
+_ESCAPED: dict[type[exp.Expr], str] = {exp.Like: "LIKE_ESCAPE", exp.ILike: "ILIKE_ESCAPE"}
+_BACKSLASHES = frozenset({"bigquery", "mysql", "postgres", "redshift", "spark"})
+"""Dialects in which a backslash in LIKE stands before a sign that means itself."""
 
 
 class Binder:
@@ -118,7 +123,16 @@ class Binder:
             return ir.Binary("||", left, right, at=self.at(node, left, right))
         # Of whole numbers, some dialects drop the fraction: `rewrite` knows which are whole.
         step = "div" if node.args.get("typed") else _BINARY[type(node)]
-        comparison = ir.Binary(step, left, right, at=self.at(node, left, right))
+        if step == "div" and self.scope.dialect == "tsql":  # its parts of dates are integers
+            left, right = (
+                ir.Cast(side, "INT", at=side.at) if is_part(side) else side
+                for side in (left, right)
+            )
+        comparison: Expr = ir.Binary(step, left, right, at=self.at(node, left, right))
+        escaped = isinstance(right, ir.Text) and "\\" in right.value
+        if escaped and type(node) in _ESCAPED and self.scope.dialect in _BACKSLASHES:
+            args = (left, right, ir.Text("\\"))
+            comparison = ir.Call(_ESCAPED[type(node)], args, at=comparison.at)
         return (
             ir.Not(comparison, at=comparison.at) if node.args.get("negate") else comparison
         )  # NOT LIKE
@@ -141,11 +155,10 @@ class Binder:
 
     def _escape(self, node: exp.Expr) -> Expr:
         """``a LIKE b ESCAPE c`` as a function."""
-        names = {exp.Like: "LIKE_ESCAPE", exp.ILike: "ILIKE_ESCAPE"}
-        if type(node.this) not in names:
+        if type(node.this) not in _ESCAPED:
             raise refuse_node(node, PREDICATES)
         args = tuple(map(self.expr, (node.this.this, node.this.expression, node.expression)))
-        like_call = ir.Call(names[type(node.this)], args, at=args[0].at)
+        like_call = ir.Call(_ESCAPED[type(node.this)], args, at=args[0].at)
         return ir.Not(like_call, at=like_call.at) if node.this.args.get("negate") else like_call
 
     def _compared(self, node: exp.Expr) -> Expr:
@@ -287,7 +300,10 @@ KINDS: dict[type[exp.Expr], Callable[..., Expr]] = {
     **aggregates.FUNCTIONS,
     exp.Column: lambda bind, node: bind.scope.column(node),
     exp.Literal: Binder._literal,
-    exp.National: lambda _, node: ir.Text(str(node.this), at=node.meta.get("start")),
+    **dict.fromkeys(
+        (exp.National, exp.RawString),
+        lambda _, node: ir.Text(str(node.this), at=node.meta.get("start")),
+    ),
     exp.Boolean: lambda _, node: ir.Boolean(bool(node.this), at=node.meta.get("start")),
     exp.Null: lambda _, node: ir.Null(at=node.meta.get("start")),
     exp.Paren: Binder._paren,

@@ -195,6 +195,9 @@ def _window(bind: Binder, node: exp.Expr) -> Expr:
     if kind in _RANKS:
         return _over(bind, _RANKS[kind], _buckets(bind, inner), node, spec)
     if kind not in _WINDOWS or type(inner.this) is exp.Distinct:
+        if kind is exp.WithinGroup or kind in _QUANTILES:
+            advice = "leave out OVER, and write GROUP BY what it is partitioned by"
+            raise refuse("window", "a quantile OVER (…)", advice, at=place(node))
         text = inner.sql(dialect="duckdb")
         raise refuse("window", f"{text} OVER (…)", WINDOWS, at=place(node))
     return _over(bind, _WINDOWS[kind], _moved(bind, inner), node, spec)

@@ -49,6 +49,28 @@ TRUNCATING = frozenset({"spark", "tsql"})
 
 _STYLES = {"23": "%Y-%m-%d", "111": "%Y/%m/%d", "112": "%Y%m%d", "120": "%Y-%m-%d"}
 _STYLES |= {"121": "%Y-%m-%d", "126": "%Y-%m-%d"}
+_DAY, _LONG = len("2024-01-31"), len("2024-01-31 10:00:00")
+_TIMED = {
+    "120": {13: "%Y-%m-%d %H", 16: "%Y-%m-%d %H:%M", _LONG: "%Y-%m-%d %H:%M:%S"},
+    "121": {13: "%Y-%m-%d %H", 16: "%Y-%m-%d %H:%M"},
+    "126": {13: "%Y-%m-%dT%H", 16: "%Y-%m-%dT%H:%M", _LONG: "%Y-%m-%dT%H:%M:%S"},
+}
+"""What CONVERT writes of a time in a number of characters, by its style."""
+
+
+def _cut(form: str, size: int) -> str:
+    """The part of a format that writes a number of characters; nothing where it cuts a number.
+
+    >>> _cut("%Y-%m-%d", 7), _cut("%Y%m%d", 6), _cut("%Y-%m-%d", 6)
+    ('%Y-%m', '%Y%m', '')
+    """
+    written = ""
+    for code in re.findall(r"%[A-Za-z]|.", form):
+        if size <= 0:
+            break
+        size -= {"%Y": 4}.get(code, len(code))
+        written += code
+    return "" if size < 0 else written
 
 
 def _letters(text: str) -> dict[str, str]:
@@ -186,8 +208,17 @@ def converted(bind: Binder, node: exp.Expr) -> Expr:
         advice = f"its styles are {', '.join(sorted(_STYLES))}"
         raise refuse("function", "this CONVERT()", advice, at=place(node))
     this = bind.expr(node.expression)
-    text = f"STRFTIME(\x000\x00, '{form}')"
-    text = f"LEFT({text}, {int(sizes[0])})" if sizes else text
+    size = int(sizes[0]) if sizes else _LONG
+    if style.name in _TIMED and size > _DAY and not isinstance(this, ir.Attribute):
+        advice = "write CONVERT(VARCHAR(10), …), or convert the column of the table itself"
+        raise refuse("function", "this CONVERT()", advice, at=place(node))
+    if style.name in _TIMED and size > _DAY and bind.scope.is_time(this):
+        form = _TIMED[style.name].get(size, "")
+        if not form:
+            advice = f"its sizes are {', '.join(map(str, _TIMED[style.name]))}"
+            raise refuse("function", "this CONVERT() of times", advice, at=place(node))
+    text = f"STRFTIME(\x000\x00, '{_cut(form, size) or form}')"
+    text = text if _cut(form, size) or size >= _DAY else f"LEFT({text}, {size})"
     return pieces_call("STRFTIME", text, [this], bind.at(node, this))
 
 

@@ -235,6 +235,14 @@ def _plus(node: Expr, number: int) -> Expr:
 
 
 def _week(bind: Binder, node: exp.Expr) -> Expr:
+    """``WEEK(day)``, and ``WEEK(day, 3)`` of MySQL, the ISO week."""
+    only(node, "this", "mode")
+    mode = node.args.get("mode")
+    if mode is not None and bind.scope.dialect == "mysql":
+        if type(mode) is not exp.Literal or mode.name != "3":
+            advice = "write WEEK(day, 3), the ISO week"
+            raise refuse("function", "this mode of WEEK()", advice, at=place(node))
+        return _written(bind, exp.WeekOfYear(this=node.this))
     only(node, "this")
     _check_week(bind, node, "week")
     return _written(bind, node)
@@ -368,6 +376,19 @@ def _found_in(bind: Binder, node: exp.Expr) -> Expr:
     return _placed(this, texts, ir.Number("0"), bind.at(node, this))
 
 
+def _before(bind: Binder, node: exp.Expr) -> Expr:
+    """``SUBSTRING_INDEX(x, '-', 1)``: what is before the first sign, or after the last by −1."""
+    only(node, "this", "delimiter", "count")
+    count = bind.expr(node.args["count"])
+    if count not in {ir.Number("1"), ir.Number("-1")}:
+        advice = "write 1 or -1, or SPLIT_PART"
+        raise refuse("function", "this SUBSTRING_INDEX()", advice, at=place(node))
+    part = exp.SplitPart(
+        this=node.this, delimiter=node.args["delimiter"], part_index=node.args["count"]
+    )
+    return bind.expr(part)
+
+
 def _slice(bind: Binder, node: exp.Expr) -> Expr:
     """``TIME_SLICE(x, 6, 'HOUR')`` of Snowflake, where the slices of a day are the same."""
     only(node, "this", "expression", "unit")
@@ -430,9 +451,18 @@ def _added(bind: Binder, node: exp.Expr) -> Expr:
         for side in zero
         if side is not None
     )
-    if not from_zero or None in zero:
-        return _written(bind, node)
-    if inner is None or unit is None or folded(inner.args["unit"].name) != folded(unit.name):
+    if (
+        not from_zero
+        or None in zero
+        or inner is None
+        or unit is None
+        or folded(inner.args["unit"].name) != folded(unit.name)
+    ):
+        if type(zero[0]) is exp.Literal and not zero[0].is_string:
+            advice = (
+                "write DATEADD(month, DATEDIFF(month, 0, day), 0), with one unit, and add to it"
+            )
+            raise refuse("function", "DATEADD() to a number", advice, at=place(node))
         return _written(bind, node)
     return bind.expr(exp.TimestampTrunc(this=inner.this, unit=exp.var(unit.name)))
 
@@ -573,5 +603,6 @@ FUNCTIONS: dict[type[exp.Expr], Callable[[Binder, exp.Expr], Expr]] = {
     exp.DateAdd: _added,
     exp.WidthBucket: _bucket,
     exp.TimeSlice: _slice,
+    exp.SubstringIndex: _before,
 }
 """What each scalar function of sqlglot is built by."""
