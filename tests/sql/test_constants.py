@@ -19,6 +19,8 @@ def table():
 STATEMENTS = [
     "WITH p AS (SELECT DATE '2024-01-31' AS first, 2 AS least) SELECT k, COUNT(*) AS a FROM t, p WHERE day >= first AND n >= p.least GROUP BY k",
     "WITH p AS (SELECT 1 AS low, 2 AS high) SELECT k, COUNT(*) AS a FROM p CROSS JOIN t WHERE t.n BETWEEN low AND high GROUP BY k",
+    "WITH p AS (SELECT 'x' AS said, 3 AS m) SELECT said, k, p.m, COUNT(*) * MAX(m) AS a FROM t, p GROUP BY said, k, p.m",
+    "WITH p AS (SELECT 5000 AS m) SELECT k, COUNT(*) AS a FROM t, p GROUP BY k HAVING COUNT(*) > MAX(m)",
     "WITH p AS (SELECT DATE '2024-01-31' AS first) SELECT k, COUNT(*) AS a FROM t JOIN p ON t.day >= p.first GROUP BY k",
     "WITH p AS (SELECT DATE '2024-01-31' AS first) SELECT k, COUNT(*) AS a FROM t WHERE day >= (SELECT first FROM p) GROUP BY k",
     "SELECT k, COUNT(*) AS a FROM t WHERE n = (SELECT 2) OR g IN (SELECT 'a' UNION ALL SELECT 'c') GROUP BY k",
@@ -31,6 +33,7 @@ STATEMENTS = [
     "SELECT c, a FROM (SELECT k, COUNT(*) FROM t GROUP BY k) AS s (c, a)",
     "WITH s (code, called) AS (SELECT k, name FROM places WHERE pop > 20) SELECT called, COUNT(*) AS a FROM t JOIN s ON s.code = t.k GROUP BY called",
     "SELECT p.area, s.pop, COUNT(*) * 1.0 / s.pop AS a FROM t JOIN places p ON p.k = t.k JOIN (SELECT area, SUM(pop) AS pop FROM places GROUP BY area) s ON s.area = p.area GROUP BY p.area, s.pop",
+    "SELECT s.big, COUNT(*) AS a FROM t LEFT JOIN (SELECT k, pop > 20 AS big FROM places WHERE area = 'coast') s ON s.k = t.k GROUP BY s.big",
     "SELECT k, COUNT(*) * 1.0 / (SELECT SUM(pop) FROM places) AS a FROM t GROUP BY k",
     "SELECT k, COUNT(*) AS a FROM t WHERE k IN (SELECT k FROM places ORDER BY pop DESC LIMIT 2) GROUP BY k",
     "SELECT (SELECT p.name FROM places p WHERE p.k = s.k) AS name, COUNT(*) AS a FROM t s GROUP BY 1",

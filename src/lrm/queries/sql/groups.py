@@ -75,9 +75,11 @@ def groupings(answers: Answers) -> list[Grouping]:
     """The grouping sets of a statement, by the expressions that they share."""
     named: dict[Expr, str] = {}
     names: dict[Expr, str] = {}
+    every = {key for keys in answers.sets for key in keys}
     for item in answers.items:
         name = item.alias or item.name
-        if item.expr.has(ir.Aggregate, ir.Window) or not name or ir.is_constant(item.expr):
+        label = ir.is_constant(item.expr) and item.expr not in every
+        if item.expr.has(ir.Aggregate, ir.Window) or not name or label:
             continue
         if item.alias or name != own_name(item.expr):
             named[item.expr] = name

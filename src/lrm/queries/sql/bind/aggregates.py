@@ -171,6 +171,8 @@ def _one_value(bind: Binder, node: exp.Expr) -> Expr:
     """``MAX(x)``, ``MIN(x)`` and ``ANY_VALUE(x)``: `rewrite` knows where x is public."""
     only(node, "this")
     this = bind.expr(node.this)
+    if ir.is_constant(this):
+        return this
     name = "MAX" if type(node) is exp.Max else "MIN" if type(node) is exp.Min else "ANY_VALUE"
     return ir.OneValue(name, this, at=bind.at(node, this))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from sqlglot import exp
+from sqlglot import TokenType, exp
 from sqlglot.expressions import FUNCTION_BY_NAME
 
 from lrm.errors import SqlError
@@ -89,7 +89,11 @@ def _as_written(error: SqlError, chunk: Chunk) -> SqlError:
     called = [word for word, after in pairs if after.text == "(" and word.text.isidentifier()]
     if found[:-2] in {word.text.upper() for word in called}:
         return error
-    unknown = [word for word in called if FUNCTION_BY_NAME.get(word.text.upper()) not in KINDS]
+    unknown = [
+        word
+        for word in called
+        if word.token_type is TokenType.VAR and FUNCTION_BY_NAME.get(word.text.upper()) not in KINDS
+    ]
     near = [word for word in unknown if error.at is None or word.start <= error.at][-1:]
     near = near or unknown[:1]
     if not near:

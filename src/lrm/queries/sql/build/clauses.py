@@ -188,6 +188,8 @@ class Clauses:
         name = alias or (name_of(expression) if type(inner) is exp.Column else "")
         if type(inner) is exp.Column and (not name or isinstance(expression, ir.LookedUp)):
             name = alias or inner.name
+        if type(inner) is exp.Column and ir.is_constant(expression):
+            return rel.Item(expression, name, name)
         if alias is not None:
             self.scope.aliases.setdefault(folded(alias), expression)
         return rel.Item(expression, alias, name)

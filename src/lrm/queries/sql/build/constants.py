@@ -19,7 +19,7 @@ from lrm.queries.sql.expr import Expr
 from lrm.queries.sql.refusals import refuse
 
 MOST_ROWS = 1000
-"""Rows of a table that a statement writes out."""
+"""Rows of a table of constants that is joined by its key."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +45,9 @@ class Constants:
         ``keys`` are the columns of the table that are compared, by their folded names, each with
         what it is equal to.
         """
+        if len(self.rows) > MOST_ROWS:
+            advice = f"write at most {MOST_ROWS:,}, or declare a lookup in the domain"
+            raise refuse("size", f"JOIN of {len(self.rows):,} constants", advice, at=at)
         places = {folded(name): number for number, name in enumerate(self.names)}
         values = [tuple(row[places[name]] for name, _ in keys) for row in self.rows]
         if len(set(values)) < len(values):
@@ -108,9 +111,6 @@ def _checked(table: Constants, node: exp.Expr) -> Constants:
     uneven = any(len(one) != len(two) for one, two in pairwise(table.rows))
     if uneven or any(value.has(ir.Aggregate, ir.Window, ir.OneValue) for value in values):
         raise _no_constants(node)
-    if len(table.rows) > MOST_ROWS:
-        advice = f"write at most {MOST_ROWS:,}, or declare a lookup in the domain"
-        raise refuse("size", f"a table of {len(table.rows):,} rows", advice, at=place(node))
     return table
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from lrm.errors import SqlError
 from lrm.queries.sql import expr as ir
 from lrm.queries.sql.bind import Binder
 from lrm.queries.sql.bind.scope import Source, bare, equality, flat, folded, only, place, row_count
 from lrm.queries.sql.build.constants import Constants
 from lrm.queries.sql.evaluation import rows_of
 from lrm.queries.sql.expr import Expr
-from lrm.queries.sql.refusals import refuse
+from lrm.queries.sql.forms import check_lengths
+from lrm.queries.sql.refusals import fail, refuse
 from lrm.queries.sql.render import render, shown
 
 if TYPE_CHECKING:
@@ -77,8 +80,9 @@ def view_of(node: exp.Expr, lookups: Mapping[str, Lookup]) -> View | None:
         elif type(inner) is exp.Column and folded(inner.name) in own:
             columns[item.alias_or_name] = own[folded(inner.name)]
         else:
-            advice = "it may choose columns and rows; compute outside of it"
-            raise refuse("join", f"this sub-select of {lookup.name}", advice, at=place(item))
+            names, name = ", ".join(own.values()), inner.name
+            sentence = f"lookup {lookup.name!r} has no column {name!r}; its columns are {names}"
+            raise SqlError(sentence, code="unknown-column", found=name, at=place(item))
     where = node.args.get("where")
     alias = folded(node.args["from_"].this.alias_or_name)
     return View(lookup, columns, None if where is None else where.this, alias)
@@ -103,7 +107,7 @@ def lookup_source(view: View, alias: str, key: Expr, *, left: bool) -> Source:
 
 
 def constants_of(scope: From, node: exp.Expr, lookups: Mapping[str, Lookup]) -> Constants | None:
-    """``SELECT region, SUM(people) … GROUP BY region`` of a lookup, as DuckDB computes it.
+    """``SELECT region, SUM(people) … GROUP BY region`` of a lookup, as DuckDB computes its rows.
 
     None for any other node: what chooses columns and rows alone is joined by the key.
     """
@@ -111,7 +115,8 @@ def constants_of(scope: From, node: exp.Expr, lookups: Mapping[str, Lookup]) -> 
     if read is None:
         return None
     node, lookup = read
-    if not any(node.args.get(part) for part in _COMPUTED) and not node.find(exp.AggFunc):
+    plain = all(type(item.unalias()) in {exp.Column, exp.Star} for item in node.expressions)
+    if plain and not any(node.args.get(part) for part in _COMPUTED):
         return None
     only(node, "expressions", "from_", "where", *_COMPUTED)
     key = ir.Attribute(scope.domain.names.index(lookup.key), lookup.key)
@@ -144,7 +149,8 @@ class _RowsOf:
             if args.get(word) is not None:
                 clauses += f" {word.upper()} {row_count(args[word])}"
         distinct = "DISTINCT " if args.get("distinct") else ""
-        return rows_of(self.lookup.name, distinct + ", ".join(self.items), clauses, columns)
+        found = f"this sub-select of {self.lookup.name}"
+        return rows_of(found, distinct + ", ".join(self.items), clauses, columns)
 
     def text(self, node: exp.Expr) -> str:
         """An expression of the lookup's columns."""
@@ -155,6 +161,7 @@ class _RowsOf:
             advice = f"it may read the columns of {self.lookup.name} alone"
             found = f"this sub-select of {self.lookup.name}"
             raise refuse("subquery", found, advice, at=place(node))
+        check_lengths(built)
         return render(built, self.named)
 
     def column(self, node: exp.Expr) -> str:
@@ -195,7 +202,10 @@ def _constant(value: Any) -> Expr:
     if isinstance(value, str):
         return ir.Text(value)
     if isinstance(value, dt.date):
-        return ir.Cast(ir.Text(str(value)), "DATE")
+        kind = "TIMESTAMP" if isinstance(value, dt.datetime) else "DATE"
+        return ir.Cast(ir.Text(str(value)), kind)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise fail("evaluation", f"a sub-select of a lookup has the value {value}; filter it away")
     return ir.Number(repr(value) if isinstance(value, float) else str(value))
 
 
