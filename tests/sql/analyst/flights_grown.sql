@@ -25,7 +25,6 @@ SELECT SUM(n) FROM (SELECT COUNT(*) AS n FROM flights GROUP BY origin HAVING COU
 SELECT COUNT(*) FROM (SELECT origin, COUNT(*) AS n FROM flights GROUP BY origin);
 SELECT origin, n * 2 AS twice FROM (SELECT origin, SUM(c) AS n FROM (SELECT origin, month, COUNT(*) AS c FROM flights GROUP BY 1, 2) GROUP BY origin) ORDER BY twice;
 SELECT (SELECT AVG(dep_delay) FROM flights WHERE origin = 'JFK') - (SELECT AVG(dep_delay) FROM flights WHERE origin = 'LGA') AS diff;
--- refused: table 'airlines' is unknown
 SELECT COUNT(*) * 1.0 / (SELECT COUNT(*) FROM airlines) FROM flights;
 SELECT carrier, COUNT(*) AS n FROM flights f GROUP BY carrier HAVING COUNT(*) > (SELECT COUNT(*) FROM flights) / 20;
 SELECT origin, COUNT(*) * 1.0 / SUM(COUNT(*)) OVER () AS share FROM flights GROUP BY origin HAVING COUNT(*) > 10;
