@@ -117,7 +117,9 @@ class PostgresSql(JoiningDialect):
         return f'({short} repeat({digest}, {DIGEST_REPEATED}) ELSE {x} END) COLLATE "C"'
 
     def own_name(self, person: str, column: Column) -> str:
-        return self._stored(person) if column.kind in {"integer", "uuid", "text"} else person
+        if column.kind in {"integer", "uuid"}:  # digits, which every encoding stores alike
+            return f"CAST(CAST({person} AS text) AS bytea)"
+        return self._stored(person) if column.kind == "text" else person
 
     @staticmethod
     def _stored(x: str) -> str:

@@ -41,9 +41,9 @@ _ROW = np.dtype(
 """A row of two numbers of 64 bits, in the binary form of COPY."""
 
 _KEEP_KEY = "SELECT set_config('lrm.key', %s, true)"
-_KEY = "decode(current_setting('lrm.key'), 'hex')"
+_KEY = "(SELECT decode(current_setting('lrm.key'), 'hex'))"
 """The key by which rows of persons are chosen: a setting of the transaction, as the text of a
-statement is shown to others and logged."""
+statement is shown to others and logged; a sub-select, which the server computes once."""
 
 COPIED_BYTES = 1 << 20
 """Bytes of rows that are looked at together: one by one, a million took a minute."""
