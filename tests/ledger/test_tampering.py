@@ -8,12 +8,15 @@ from fractions import Fraction
 
 import psycopg
 import pytest
+from psycopg import errors
 
+from engines import empty_postgres_database
 from lrm.errors import LedgerError
 from lrm.ledger import Ledger
 from lrm.ledger.entries import Row
 from lrm.privacy.budget import PureDP
 from lrm.privacy.unit import PrivacyUnit
+from pages import ROOT, blocks
 
 ROW = PrivacyUnit()
 
@@ -201,3 +204,26 @@ def test_an_older_copy_is_consistent_and_only_a_noted_head_tells(tmp_path):
     assert ledger.verify() != noted
     with pytest.raises(LedgerError, match="is not on its chain"):
         ledger.verify(expected_head=noted)
+
+
+def test_the_role_of_the_page_adds_entries_and_nothing_else():
+    url = empty_postgres_database()
+    Ledger.open(url).create("people", 1)
+    page = ROOT / "docs" / "how-to" / "run-unattended.md"
+    (grants,) = [block.text for block in blocks(page) if block.language == "sql"]
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute(grants)
+        try:
+            job = url.replace("//postgres:@", "//reporter@")
+            Ledger.open(job).spend("people", TENTH, unit=ROW, purpose="release")
+            assert Ledger.open(job).remaining("people") == Fraction(9, 10)
+            for change in (
+                "DELETE FROM lrm_ledger.entries",
+                "DELETE FROM lrm_ledger.head",
+                "UPDATE lrm_ledger.entries SET amount = '0'",
+                "UPDATE lrm_ledger.head SET count = 0",
+            ):
+                with psycopg.connect(job) as db, pytest.raises(errors.InsufficientPrivilege):
+                    db.execute(change)
+        finally:
+            owner.execute("DROP OWNED BY reporter; DROP ROLE reporter")
