@@ -196,7 +196,9 @@ def _names() -> Iterator[str]:
     """Yield the names of all settings, and of the fields of the budgets."""
     for name, value in vars(settings).items():
         if name.isupper() and value is settings.BUDGETS:
-            yield from (f"{name}.{field.name}" for field in fields(settings.Budget))
+            # The record of a group's effort is not varied: its numbers belong together.
+            parts = [field.name for field in fields(settings.Budget) if field.name != "group"]
+            yield from (f"{name}.{part}" for part in parts)
         elif name.isupper():
             yield name
 
