@@ -178,6 +178,24 @@ def test_tables_that_close_cycles_bring_answers_to_those_of_a_joint_table(monkey
     assert np.allclose(answers, joint_nearest(matrix, noisy), atol=1e-5 * scale)
 
 
+def test_every_three_attributes_of_a_cycle_have_a_table(monkeypatch):
+    """All pairs of four attributes: some table of each three has their pairs as its sums."""
+    monkeypatch.setattr(consistent, "JOINT_CELLS", 0)
+    sizes = [3, 4, 3, 3]
+    batch = marginals(sizes, [2])
+    noisy = batch.queries.apply(np.full(108, 0.5)) + np.random.default_rng(1).laplace(size=63) * 20
+    answers = consistent.consistent_answers(batch, noisy)
+    pairs = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+    ends = np.cumsum([sizes[a] * sizes[b] for a, b in pairs])[:-1]
+    tables = dict(zip(pairs, np.split(answers, ends), strict=True))
+    for left_out in range(4):
+        axes = [i for i in range(4) if i != left_out]
+        own = [pair for pair in pairs if left_out not in pair]
+        sums = marginals([sizes[i] for i in axes], [2]).queries.dense()
+        _, missing = nnls(sums, np.concatenate([tables[pair] for pair in own]))
+        assert missing <= 1e-6 * answers.max()
+
+
 def test_cells_that_no_query_counts_are_empty():
     """Rows that both statements drop are nobody's: they would be made up as synthetic rows."""
     inside = np.eye(14)[:13]
