@@ -431,6 +431,13 @@ def test_errors_of_yes_no_counts(k):
     assert covariance == pytest.approx(wanted, rel=1e-12)
 
 
+@pytest.mark.parametrize("size", [1, 30, 1000])
+def test_errors_of_one_open_table(size):
+    """It is the cross-polytope: independent Laplace noise, for any number of cells."""
+    covariance = Tables((size,), (False,), 1).covariance
+    assert covariance == pytest.approx(2 * np.eye(size), rel=1e-12, abs=1e-12)
+
+
 # --- privacy ------------------------------------------------------------------------------------
 
 

@@ -369,34 +369,36 @@ class _Moments:
 
 @lru_cache(maxsize=256)
 def _moments(free: tuple[int, ...]) -> _Moments:
-    """Exact second moments, rounded to floats at the end."""
-    kinds = sorted(set(free))
+    """Second moments, to about 13 digits of the variances.
+
+    All terms are positive quotients of whole numbers before some of their sums are subtracted from
+    others, so float64 loses nothing but roundings. Of hundreds of cells, terms that underflow are
+    less than 1e-100 of their sum.
+    """
     every = [1]
     for m in free:
         every = _times(every, _squares(m))
-    most = len(every) - 1
-    weights = _weights(every)
-    scale = sum(weights)
-    total = sum(w * _total_square(a, most - a) for a, w in enumerate(weights)) / scale
-    single = {m: _single(m, _without(every, m), most, scale) for m in kinds if m}
+    sums = _Sums(every)
+    kinds = sorted(set(free) - {0})
+    single: dict[int, tuple[float, float, float]] = {}
     pairs: dict[tuple[int, int], float] = {}
-    for i, first_count in enumerate(kinds):
-        for two in kinds[i:]:
-            if first_count and (first_count != two or free.count(first_count) > 1):
-                rest = _without(_without(every, first_count), two)
-                pairs[first_count, two] = pairs[two, first_count] = _pair(
-                    first_count, two, rest, most, scale
-                )
+    for i, first in enumerate(kinds):
+        rest = _without(every, first)
+        single[first] = sums.single(first, rest)
+        for second in kinds[i:]:
+            if first != second or free.count(first) > 1:
+                moment = sums.pair(first, second, _without(rest, second))
+                pairs[first, second] = pairs[second, first] = moment
     count = len(free)
     within, between = np.zeros((count, count)), np.zeros((count, count))
-    for i, first_count in enumerate(free):
-        within[i, i] = single[first_count][1] if first_count else 0.0
-        for j, two in enumerate(free):
-            if i != j and first_count and two:
-                between[i, j] = pairs[first_count, two]
+    for i, first in enumerate(free):
+        within[i, i] = single[first][1] if first else 0.0
+        for j, second in enumerate(free):
+            if i != j and first and second:
+                between[i, j] = pairs[first, second]
     variance = np.array([single[m][0] if m else 0.0 for m in free])
     with_total = np.array([single[m][2] if m else 0.0 for m in free])
-    return _Moments(variance, within, between, with_total, float(total))
+    return _Moments(variance, within, between, with_total, sums.total)
 
 
 def _total_square(above: int, below: int) -> int:
@@ -416,55 +418,62 @@ def _without(coefficients: Sequence[int], m: int) -> list[int]:
     return quotient
 
 
-def _sums(rest: Sequence[int], most: int, shifts: int) -> list[tuple[int, int, int]]:
-    """Σ_o rest_o·A!·B!·(…) for A = shift + o and B = most − A, for shifts from 0 on.
-
-    The three factors are E P², E Q² and E PQ of sums of A + 1 and B + 1 exponential variables.
-    """
-    sums_by_shift = []
-    weights = [math.factorial(a) * math.factorial(most - a) for a in range(most + 1)]
-    factors = (
-        [w * (a + 1) * (a + 2) for a, w in enumerate(weights)],
-        [w * (most - a + 1) * (most - a + 2) for a, w in enumerate(weights)],
-        [w * (a + 1) * (most - a + 1) for a, w in enumerate(weights)],
-    )
-    for shift in range(shifts):
-        p, q, mixed = (sum(map(mul, rest, factor[shift:])) for factor in factors)
-        sums_by_shift.append((p, q, mixed))
-    return sums_by_shift
+def _shares_of_largest(numbers: Sequence[int]) -> tuple[Floats, int]:
+    largest = max(numbers)
+    return np.array([number / largest for number in numbers]), largest
 
 
-def _single(m: int, rest: Sequence[int], most: int, scale: int) -> tuple[float, float, float]:
-    """Variance of a free cell, covariance of two of the same table, and with the total."""
-    variance = within = with_total = Fraction(0)
-    sums = _sums(rest, most, m + 1)
-    for a, c in enumerate(_squares(m)):
+class _Sums:
+    """Means over the number A of positive free cells by its weights, those of ``every`` table."""
+
+    def __init__(self, every: Sequence[int]) -> None:
+        most = len(every) - 1
+        weights = [math.factorial(a) * math.factorial(most - a) for a in range(most + 1)]
+        self._scale = sum(map(mul, every, weights))
+        squares = (_total_square(a, most - a) for a in range(most + 1))
+        total = sum(map(mul, map(mul, every, weights), squares))
+        self.total = total / self._scale
+        shares, self._largest = _shares_of_largest(weights)
+        above = np.arange(1.0, most + 2.0)
+        below = above[::-1]
+        # E P², E Q² and E PQ of sums of A + 1 and B + 1 exponential variables.
+        products = (above * (above + 1), below * (below + 1), above * below)
+        self._weighted = [shares * product for product in products]
+
+    def _of_tables(self, rest: Sequence[int], *tables: int) -> list[Floats]:
+        """E P², E Q² and E PQ by the number of positive cells of each of some tables.
+
+        ``rest`` are the coefficients of all other tables.
+        """
+        others, factor = _shares_of_largest(rest)
+        numbers, weights = np.zeros((), dtype=np.int64), np.ones(())
+        for m in tables:
+            of_table, largest = _shares_of_largest(_squares(m))
+            factor *= largest
+            numbers = numbers[..., None] + np.arange(m + 1)
+            weights = weights[..., None] * of_table
+        weights *= factor * self._largest / self._scale
+        return [np.correlate(v, others, "valid")[numbers] * weights for v in self._weighted]
+
+    def single(self, m: int, rest: Sequence[int]) -> tuple[float, float, float]:
+        """Variance of a free cell, covariance of two of the same table, and with the total."""
+        p, q, mixed = self._of_tables(rest, m)
+        a = np.arange(m + 1.0)
         b = m - a
-        p, q, mixed = (c * x for x in sums[a])
-        first, second = (a + 1) * (a + 2), (b + 1) * (b + 2)
-        variance += Fraction(2 * a * p, m * first) + Fraction(2 * b * q, m * second)
-        with_total += Fraction(a * (p - mixed), m * (a + 1))
-        with_total += Fraction(b * (q - mixed), m * (b + 1))
+        variance = 2 * (a / ((a + 1) * (a + 2)) @ p + b / ((b + 1) * (b + 2)) @ q) / m
+        with_total = (a / (a + 1) @ (p - mixed) + b / (b + 1) @ (q - mixed)) / m
+        within = 0.0
         if m > 1:
-            both = m * (m - 1)
-            within += Fraction(a * (a - 1) * p, both * first)
-            within += Fraction(b * (b - 1) * q, both * second)
-            within -= Fraction(2 * a * b * mixed, both * (a + 1) * (b + 1))
-    return float(variance / scale), float(within / scale), float(with_total / scale)
+            within = a * (a - 1) / ((a + 1) * (a + 2)) @ p + b * (b - 1) / ((b + 1) * (b + 2)) @ q
+            within = (within - 2 * (a * b / ((a + 1) * (b + 1))) @ mixed) / (m * (m - 1))
+        return float(variance), float(within), float(with_total)
 
-
-def _pair(first_count: int, two: int, rest: Sequence[int], most: int, scale: int) -> float:
-    """Covariance of free cells of two tables."""
-    sums = _sums(rest, most, first_count + two + 1)
-    common = math.lcm(*range(1, max(first_count, two) + 2))
-    shares = [common // (a + 1) for a in range(max(first_count, two) + 1)]
-    moment = 0
-    for a, c in enumerate(_squares(first_count)):
-        b = first_count - a
-        for e, f in enumerate(_squares(two)):
-            g = two - e
-            p, q, mixed = sums[a + e]
-            both = a * e * shares[a] * shares[e] * p + b * g * shares[b] * shares[g] * q
-            cross_weight = a * g * shares[a] * shares[g] + b * e * shares[b] * shares[e]
-            moment += c * f * (both - cross_weight * mixed)
-    return float(Fraction(moment, first_count * two * common**2 * scale))
+    def pair(self, first: int, second: int, rest: Sequence[int]) -> float:
+        """Covariance of free cells of two tables."""
+        p, q, mixed = self._of_tables(rest, first, second)
+        a, e = np.arange(first + 1.0), np.arange(second + 1.0)
+        above, above_second = a / (a + 1), e / (e + 1)
+        below, below_second = above[::-1], above_second[::-1]
+        both = above @ p @ above_second + below @ q @ below_second
+        crossed = above @ mixed @ below_second + below @ mixed @ above_second
+        return float(both - crossed) / (first * second)
