@@ -5,7 +5,7 @@ import pytest
 
 import lrm
 from lrm.errors import UnsupportedQuery, WorkloadError
-from lrm.planning.design.products.axes import Axis, merged_axes, on_axes
+from lrm.planning.design.products.axes import Axis, KnownAxes, axis_choices, merged_axes, on_axes
 from lrm.queries.maps.products.batch import sum_batch
 from lrm.queries.maps.products.map import ProductMap
 
@@ -30,6 +30,10 @@ SELECT COUNT(*) AS odd FROM t WHERE age < stay;
 SELECT ward, COUNT(*) AS odd_here FROM t WHERE age > stay GROUP BY ward;
 SELECT sex, month, COUNT(*) AS long FROM t WHERE age + stay > 70 GROUP BY sex, month;
 """
+MANY_CONDITIONS = ";".join(
+    f"SELECT COUNT(*) AS n{k} FROM t WHERE month = {k} OR age {'<' if k % 2 else '>'} {4 * k + 3}"
+    for k in range(1, 13)
+)
 
 
 @pytest.fixture(scope="module", params=["laplace", "gaussian"])
@@ -160,6 +164,23 @@ def test_one_class_for_what_queries_distinguish():
     wrong[5] = 1 - wrong[5]
     with pytest.raises(WorkloadError, match="distinguish"):
         on_axes(joint(40), (Axis(axes[0].attributes, axes[0].labels, wrong), *axes[1:]))
+
+
+def test_choices_of_axes_are_those_of_each_kind_of_classes():
+    """The classes of combinations are looked for once; each kind alone finds the same."""
+    batch = lrm.sql(TABLES + CONDITIONS + MANY_CONDITIONS, DOMAIN).products.batch
+    for terms in [range(batch.terms), [0, 1], range(batch.terms - 3, batch.terms)]:
+        some = batch.take(list(terms))
+        alone = {}
+        for kind in ("fewer", "few", "listed"):
+            axes, reduced = merged_axes(some, KnownAxes(classes=kind))
+            alone.setdefault(tuple(axis.attributes for axis in axes), (axes, reduced))
+        together = list(axis_choices(some))
+        assert len(together) == len(alone)
+        for (axes, reduced), (wanted, terms_over) in zip(together, alone.values(), strict=True):
+            assert [axis.attributes for axis in axes] == [axis.attributes for axis in wanted]
+            assert reduced.sizes == terms_over.sizes
+            assert reduced.choice.tolist() == terms_over.choice.tolist()
 
 
 def test_plan_of_conditions_alone():

@@ -204,8 +204,12 @@ class LinearMap(ABC):
     @cached_property
     def gram_sums(self) -> tuple[float, float]:
         """``‖W‖_F²`` and ``‖W·1‖²``: the trace of ``WᵀW``, and the sum of its entries."""
-        totals = self.apply(np.ones(self.shape[1]))
-        return self.squared_norm(), float(np.vdot(totals, totals))
+        return self.squared_norm(), float(np.vdot(self.row_totals, self.row_totals))
+
+    @cached_property
+    def row_totals(self) -> Floats:
+        """``W·1``."""
+        return self.apply(np.ones(self.shape[1]))
 
     @cached_property
     def small_gram(self) -> Floats | None:

@@ -204,15 +204,23 @@ def _on_classes(batch: ProductBatch, k: int, axis: Axis) -> ProductBatch:
     weight on all combinations of a class.
     """
     assert axis.classes is not None  # noqa: S101 - by the caller
-    size = int(axis.classes.max()) + 1
+    sums, size = _sums_along(batch, k), int(axis.classes.max()) + 1
+    for rows in sums.values():
+        merged = DenseMap(rows).merged_columns(axis.classes, size)
+        if np.any(merged.dense()[:, axis.classes] != rows):
+            raise WorkloadError("an axis has one class for combinations that queries distinguish")
+    return _by_class(batch, k, axis.classes, sums)
+
+
+def _by_class(batch: ProductBatch, k: int, classes: Integers, sums: SumsAlong) -> ProductBatch:
+    """The terms of a batch over combinations by the classes of axis k, along which are ``sums``."""
+    size = int(classes.max()) + 1
     numbers = FactorNumbers(
         [Total(size)] if i == k else choices for i, choices in enumerate(batch.factors)
     )
     choice, term_of = [], []
-    for (term, other), rows in _sums_along(batch, k).items():
-        merged = DenseMap(rows).merged_columns(axis.classes, size)
-        if np.any(merged.dense()[:, axis.classes] != rows):
-            raise WorkloadError("an axis has one class for combinations that queries distinguish")
+    for (term, other), rows in sums.items():
+        merged = DenseMap(rows).merged_columns(classes, size)
         choice.append([*other[:k], numbers.number(k, merged), *other[k + 1 :]])
         term_of.append(term)
     return ProductBatch(
@@ -236,9 +244,12 @@ def _on_corners(batch: ProductBatch, k: int, parts: Integers) -> ProductBatch:
     return batch.over((*batch.factors[:k], tuple(factors), *batch.factors[k + 1 :]), batch.choice)
 
 
-def _sums_along(batch: ProductBatch, k: int) -> dict[tuple[int, tuple[int, ...]], Floats]:
+SumsAlong = dict[tuple[int, tuple[int, ...]], Floats]
+
+
+def _sums_along(batch: ProductBatch, k: int) -> SumsAlong:
     """By term and choices of the other axes: the sum of its products along axis k, over values."""
-    sums: dict[tuple[int, tuple[int, ...]], Floats] = {}
+    sums: SumsAlong = {}
     held = added = 0
     for s, (term, choice) in enumerate(zip(batch.term_of.tolist(), batch.choice, strict=True)):
         factor = batch.factors[k][choice[k]]
@@ -266,7 +277,13 @@ def merged_axes(
     between others are parts of them.
     """
     known = KnownAxes() if known is None else known
-    axes, merged = _with_classes(batch, known)
+    return _with_corners(batch, *_Joined.of(batch, known).over_axes(known.classes), known)
+
+
+def _with_corners(
+    batch: ProductBatch, axes: tuple[Axis, ...], merged: ProductBatch, known: KnownAxes
+) -> tuple[tuple[Axis, ...], ProductBatch]:
+    """Axes and the terms over these, with corners in place of values that lie between others."""
     if not known.corners:
         return axes, merged
     is_plain = len(axes) == len(batch.factors)  # else factors have other numbers
@@ -299,11 +316,14 @@ def axis_choices(
     ``known`` are what was found for each of these kinds of classes; all kinds by default.
     """
     seen = set()
+    joined: dict[bool, _Joined] = {}
     for one in known or [KnownAxes(classes=classes) for classes in get_args(Classes)]:
-        axes, reduced = merged_axes(batch, one)
-        classed = tuple(axis.attributes for axis in axes if axis.classes is not None)
+        listed = one.classes == "listed"
+        if listed not in joined:
+            joined[listed] = _Joined.of(batch, one)
+        classed = joined[listed].attributes_in_classes(one.classes)
         if classed not in seen:
-            yield axes, reduced
+            yield _with_corners(batch, *joined[listed].over_axes(one.classes), one)
         seen.add(classed)
 
 
@@ -341,44 +361,91 @@ def _parts_of(batch: ProductBatch, k: int) -> tuple[Integers, tuple[LinearMap, .
     return (parts, tuple(complete)) if len(complete) == len(choices) else None
 
 
-def _with_classes(batch: ProductBatch, known: KnownAxes) -> tuple[tuple[Axis, ...], ProductBatch]:
-    """Axes of merged values and of classes, and the terms over these."""
-    reduction = merge_values(batch, known.merges)
-    axes = known.axes_of(reduction.labels)
-    listed = known.classes == "listed"
-    if batch.simple and not listed:
-        return axes, reduction.batch
-    mixed = mixed_attributes(reduction.batch)
-    together = np.flatnonzero(mixed.any(axis=0)).tolist()
-    if listed:
-        own = range(len(axes))
-        together = [i for i in own if axes[i].size > 1 and len(reduction.batch.present(i)) > 1]
-    size = math.prod(reduction.batch.sizes[i] for i in together)
-    if len(together) < 2 or size > MOST_CLASSED:
-        return axes, reduction.batch
-    if listed and size * reduction.batch.queries > BLOCK:
-        return axes, reduction.batch
-    axis = Axis(tuple(together), tuple(reduction.labels[i] for i in together))
-    fused = _fused(batch, axes, axis)
-    try:
-        sums = _sums_along(on_axes(batch, fused), fused.index(axis))
-    except WorkloadError:
-        return axes, reduction.batch
-    # With a total, no combination is dropped.
-    classes, count = distinct_values([Total(axis.combinations), *map(DenseMap, sums.values())])
-    products = np.isin(batch.term_of, np.flatnonzero(~mixed.any(axis=1)))
-    is_product = reduction.batch.support()[products][:, together]
-    by_itself = known.classes != "fewer" or not is_product.any()
-    # Classes of several terms that one axis may have whatever the number of combinations.
-    few = count <= 512 or (batch.terms == 1 and not listed)
-    # How many times fewer classes there must be than combinations, where other terms are products
-    # over the same attributes, or classes are many: they would lose the product that they are.
-    fewer = 1 if by_itself and few else 4
-    if count == axis.combinations or count * fewer > axis.combinations:
-        return axes, reduction.batch
-    joint = replace(axis, classes=classes)
-    fused = tuple(joint if one is axis else one for one in fused)
-    return fused, on_axes(batch, fused)
+@dataclass(frozen=True, eq=False)
+class _Joined:
+    """The merged values of attributes, and the classes of combinations of some, if there are any.
+
+    Parameters
+    ----------
+    axes, merged
+        One axis per attribute, and the terms over these.
+    axis
+        That of the combinations of several attributes; None where there are no classes of them.
+    fused, over
+        All axes with that one, and the terms over these.
+    sums
+        The queries along that axis.
+    classes
+        The class of each combination.
+    by_itself
+        Whether no term is a product over these attributes.
+    """
+
+    axes: tuple[Axis, ...]
+    merged: ProductBatch
+    axis: Axis | None = None
+    fused: tuple[Axis, ...] = ()
+    over: ProductBatch | None = None
+    sums: SumsAlong = field(default_factory=dict)
+    classes: Integers | None = None
+    by_itself: bool = False
+
+    @classmethod
+    def of(cls, batch: ProductBatch, known: KnownAxes) -> _Joined:
+        """Attributes on which products of a term differ, or terms if combinations are listed."""
+        reduction = merge_values(batch, known.merges)
+        axes, merged = known.axes_of(reduction.labels), reduction.batch
+        plain = cls(axes, merged)
+        listed = known.classes == "listed"
+        if batch.simple and not listed:
+            return plain
+        mixed = mixed_attributes(merged)
+        together = np.flatnonzero(mixed.any(axis=0)).tolist()
+        if listed:
+            own = range(len(axes))
+            together = [i for i in own if axes[i].size > 1 and len(merged.present(i)) > 1]
+        size = math.prod(merged.sizes[i] for i in together)
+        if len(together) < 2 or size > MOST_CLASSED:
+            return plain
+        if listed and size * merged.queries > BLOCK:
+            return plain
+        axis = Axis(tuple(together), tuple(reduction.labels[i] for i in together))
+        fused = _fused(batch, axes, axis)
+        try:
+            over = on_axes(batch, fused)
+            sums = _sums_along(over, fused.index(axis))
+        except WorkloadError:
+            return plain
+        # With a total, no combination is dropped.
+        classes, _ = distinct_values([Total(axis.combinations), *map(DenseMap, sums.values())])
+        products = np.isin(batch.term_of, np.flatnonzero(~mixed.any(axis=1)))
+        is_product = merged.support()[products][:, together]
+        by_itself = listed or not is_product.any()
+        return cls(axes, merged, axis, fused, over, sums, classes, by_itself)
+
+    def attributes_in_classes(self, kind: Classes) -> tuple[int, ...]:
+        """The attributes whose combinations are in classes; none where these are too many."""
+        if self.axis is None or self.classes is None:
+            return ()
+        count = int(self.classes.max()) + 1
+        # Classes of several terms that one axis may have whatever the number of combinations.
+        few = count <= 512 or (self.merged.terms == 1 and kind != "listed")
+        # How many times fewer classes there must be than combinations, where other terms are
+        # products over the same attributes, or classes are many: they would lose the product that
+        # they are.
+        fewer = 1 if (self.by_itself or kind != "fewer") and few else 4
+        if count == self.axis.combinations or count * fewer > self.axis.combinations:
+            return ()
+        return self.axis.attributes
+
+    def over_axes(self, kind: Classes) -> tuple[tuple[Axis, ...], ProductBatch]:
+        """Axes of merged values and of classes, and the terms over these."""
+        if not self.attributes_in_classes(kind):
+            return self.axes, self.merged
+        assert self.axis and self.over and self.classes is not None  # noqa: S101, PT018
+        joint = replace(self.axis, classes=self.classes)
+        axes = tuple(joint if one is self.axis else one for one in self.fused)
+        return axes, _by_class(self.over, self.fused.index(self.axis), self.classes, self.sums)
 
 
 def _fused(batch: ProductBatch, axes: Sequence[Axis], axis: Axis) -> tuple[Axis, ...]:

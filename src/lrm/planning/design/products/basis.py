@@ -480,17 +480,24 @@ class BasisStatistics(GramForms):
     """The Grams of one attribute under rows beside the identity, and the gradient by these rows."""
 
     def __init__(self, basis: MarginalBasis, grams: Sequence[PairGram]) -> None:
-        self.basis = basis
-        A, h = basis.plus.dense_rows, basis.h
-        X = np.column_stack([A.T, h])
-        self._images = [gram.times(X) for gram in grams]
-        square = basis.column_sums**2
+        self.basis, self.grams = basis, grams
+        if basis.plain:  # of the identity, h is all ones
+            sums = np.array([gram.sums for gram in grams]).reshape(-1, 2)
+            super().__init__(grams, basis.kappa, sums[:, 0], sums[:, 1])
+            return
+        square, h = basis.column_sums**2, basis.h
         phi = [
             float(square @ gram.squares) - float(np.vdot(basis.solved_rows.T, image[:, :-1]))
             for gram, image in zip(grams, self._images, strict=True)
         ]
         psi = [float(h @ image[:, -1]) for image in self._images]
         super().__init__(grams, basis.kappa, np.array(phi), np.array(psi))
+
+    @cached_property
+    def _images(self) -> list[Floats]:
+        """``M·Aᵀ`` and ``M·h`` of each Gram."""
+        X = np.column_stack([self.basis.plus.dense_rows.T, self.basis.h])
+        return [gram.times(X) for gram in self.grams]
 
     def pull_back(self, by_residual: Floats, by_total: Floats, by_kappa: float) -> Floats:
         """The gradient by Θ ≥ 0 of a function of ``residual``, ``total`` and κ."""

@@ -5,6 +5,7 @@ See ``docs/explanation/products.md``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +30,8 @@ from lrm.queries.maps.products.batch import ProductBatch
 MOST_PAIRS = 1 << 23
 #: Values of an attribute up to which its Gram is an array that is decomposed.
 DENSE_VALUES = 1024
+#: Entries of a factor up to which two of them are written out for their traces.
+SMALL_ENTRIES = 1 << 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +72,10 @@ class PairGram:
         """``tr M`` and ``1ᵀM1``."""
         if self.left is self.right:
             return self.left.gram_sums
-        ones = np.ones(self.left.shape[1])
-        total = float(np.vdot(self.left.apply(ones), self.right.apply(ones)))
-        return float(self.squares.sum()), total
+        total = float(np.vdot(self.left.row_totals, self.right.row_totals))
+        if math.prod(self.left.shape) > SMALL_ENTRIES:
+            return float(self.squares.sum()), total
+        return float(np.vdot(self.left.dense(), self.right.dense())), total
 
     def times(self, X: Floats) -> Floats:
         """``M·X``."""
