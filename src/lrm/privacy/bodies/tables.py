@@ -462,10 +462,9 @@ class _Sums:
         b = m - a
         variance = 2 * (a / ((a + 1) * (a + 2)) @ p + b / ((b + 1) * (b + 2)) @ q) / m
         with_total = (a / (a + 1) @ (p - mixed) + b / (b + 1) @ (q - mixed)) / m
-        within = 0.0
-        if m > 1:
-            within = a * (a - 1) / ((a + 1) * (a + 2)) @ p + b * (b - 1) / ((b + 1) * (b + 2)) @ q
-            within = (within - 2 * (a * b / ((a + 1) * (b + 1))) @ mixed) / (m * (m - 1))
+        both_signs = a * (a - 1) / ((a + 1) * (a + 2)) @ p + b * (b - 1) / ((b + 1) * (b + 2)) @ q
+        crossed = 2 * (a * b / ((a + 1) * (b + 1))) @ mixed
+        within = (both_signs - crossed) / (m * (m - 1)) if m > 1 else 0.0
         return float(variance), float(within), float(with_total)
 
     def pair(self, first: int, second: int, rest: Sequence[int]) -> float:
