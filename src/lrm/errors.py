@@ -37,7 +37,7 @@ class LrmError(Exception):
     line: int | None = None
     column: int | None = None
     field: str | None = None
-    # What a ledger was charged before the error, in a sentence; None where nothing is known of it.
+    # The sentence about what a ledger was charged before the error; None where nothing is known.
     charged: str | None = None
     # The same as a word, which programs read.
     charge: Charge = "none"

@@ -102,8 +102,8 @@ def _error_facts(reason: BaseException, sentences: list[str], code: int) -> dict
 def one_line_warnings() -> Iterator[None]:
     """Print a warning as one line on standard error, without a place in the code."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PlanWarning)  # what a plan prints says so
-        warnings.simplefilter("ignore", ReleaseWarning)  # and what a release prints
+        warnings.simplefilter("ignore", PlanWarning)  # a printed plan states its warnings
+        warnings.simplefilter("ignore", ReleaseWarning)  # and so does a printed release
         default = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:

@@ -142,7 +142,7 @@ _PASSED_ON = ("ledger", "budget", "neighbours", "max_rows", "key", "edition")
 
 
 def _is_saved(arguments: dict[str, Any], choices: dict[str, Any]) -> bool:
-    """Whether an earlier run of the same job has charged and saved the release; says so."""
+    """Whether an earlier run of the same job has charged and saved the release; prints it."""
     from lrm.releases import preview
 
     try:

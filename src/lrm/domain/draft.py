@@ -184,7 +184,7 @@ def draft_people(
     csv, kinds
         As for `draft`; kinds are those of columns of that name in any table.
     persons
-        The column that names the person in some tables, where the keys of a database say so, and
+        The column that names the person in some tables, where the keys of a database name one, and
         whether no two rows have the same person.
 
     Examples
@@ -254,7 +254,7 @@ def _entry(name: str, type_: str, declared: str | None) -> str:
 
 
 def entry_of(name: str, kind: str, type_: str = "") -> str:
-    """The draft of one attribute, beside the type of its column."""
+    """The draft of one attribute, with the type of its column as a comment."""
     comment = "".join(letter for letter in type_ if letter.isprintable())
     named = (
         f"  - {'name: ' + _quoted(name):<17} # {comment}"

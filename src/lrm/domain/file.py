@@ -8,8 +8,8 @@
       column: patient_id
       max_rows: 3
       neighbours: add-remove      # or substitute; add-remove where left out
-      by: {day: 1}                # also at most so many rows in each cell of an attribute,
-      groups: 2                   # and in so many of its cells; both may be left out
+      by: {day: 1}                # also the most rows in each cell of an attribute,
+      groups: 2                   # and the most of its cells; both may be left out
     csv: {delimiter: ";", quote: '"', encoding: latin-1, decimal: ",",    # may be left out
           dates: "%d.%m.%Y", true: [ja], false: [nein]}
     attributes:

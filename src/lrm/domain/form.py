@@ -95,7 +95,7 @@ class DomainForm:
         return _written(self.text, self._root.tree, "table", name, _text)
 
     def with_unit(self, kind: str, column: str = "", max_rows: str = "") -> str:
-        """The text with another unit: a row, or a person with at most so many rows."""
+        """The text with another unit: a row, or a person with at most ``max_rows`` rows."""
         root = self._root.tree
         if kind not in {"row", "person"}:
             return self.text

@@ -164,7 +164,7 @@ class Dates(SteppedAttribute):
     time
         Whether the column holds times: a cell is then an interval of time, and
         ``x <= '2024-01-31'`` is true of midnight and false later that day. Without it the values
-        are days, and the time of a timestamp is never seen. False instead of None says so
+        are days, and the time of a timestamp is never seen. False instead of None is
         without a warning where a table holds timestamps.
     relative
         Whether start and end are those of the edition that a report is about (`Editions`); a

@@ -36,7 +36,7 @@ from lrm.errors import DomainError
 from lrm.privacy.unit import PERSON, Neighbours, PrivacyUnit
 
 SOURCE, PERSONS = "(table)", "(persons)"
-"""The attribute of several levels that says of which one a row is, and its value for persons."""
+"""The attribute that names the level of a row, where there are several; its value for persons."""
 
 
 VERSION = 2

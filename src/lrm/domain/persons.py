@@ -167,7 +167,7 @@ def kept_by_group(  # noqa: PLR0913, PLR0917 - a person's rows, the rule and the
 
 
 def kept_values(name: bytes, values: Collection[bytes], most: int, key: bytes) -> list[bytes]:
-    """Return which of a person's different values count, where at most so many do.
+    """Return which of a person's different values count, where at most ``most`` do.
 
     Examples
     --------

@@ -367,7 +367,7 @@ def _delta_of(privacy: Charge) -> Fraction:
 
 
 def _created(budget: Budget) -> str:
-    """What the entry that creates a budget states beside its limit."""
+    """What the entry that creates a budget states in addition to its limit."""
     return delta_text(None if budget.delta is None else budget.delta.limit)
 
 

@@ -227,8 +227,8 @@ class Budget:
 
     A budget per period has an account for each edition, and the limit holds for each of them:
     they never add up, since a person's rows of one period are in one edition alone. ``spent``
-    is then that of the account that has spent most. ``delta`` is what may be spent beside it on
-    values that are discovered; None where nothing may.
+    is then that of the account that has spent most. ``delta`` is what discovered values may
+    spend in addition; None where there is none.
     """
 
     table: str

@@ -24,7 +24,7 @@ LATER = ("people", "period", "by", "periods")
 
 @dataclass(frozen=True, slots=True)
 class GroupLimit:
-    """At most so many rows of a person in each group of rows, and in at most so many groups.
+    """The most rows of a person in each group of rows, and the most groups with rows of a person.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class GroupLimit:
     axis: int = field(default=0, compare=False, repr=False)
     """The attribute's place in that domain."""
     stride: int = field(default=0, compare=False, repr=False)
-    """How many cells of that domain apart its next cell is, in a list of all cells."""
+    """The number of cells of that domain from one of its cells to the next, in a list of all."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.attribute, str) or not self.attribute.strip():

@@ -318,7 +318,7 @@ class Terms(_Answers):
         )
         queries = ProductMap(batch)
         few = queries.shape[1] <= WRITTEN_CELLS and queries.is_flat
-        # Over several levels the products say of which one a query is.
+        # Over several levels the products name the level of each query.
         flat = self.most > MANY_PRODUCTS and few and not isinstance(self.domain.level, Levels)
         return Workload(
             SparseMap(queries.sparse()) if flat else queries,

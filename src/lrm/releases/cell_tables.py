@@ -1,7 +1,7 @@
 """Batches as queries over tables of merged cells, which overlap in some of their attributes.
 
 A term of a batch concerns the table of a few attributes. Tables that lie in others are left out,
-and of each attribute a table keeps apart only the values that its queries distinguish. Two tables
+and of each attribute a table distinguishes only the values that its queries distinguish. Two tables
 agree where the sums of their cells over the attributes and values that both have are the same.
 """
 

@@ -258,7 +258,7 @@ class Release:
     def unclipped(self) -> Release:
         """The same release without what is impossible cut off.
 
-        Averages, rates and shares are then what the noisy sums say, and intervals are those of the
+        Averages, rates and shares then follow from the noisy sums alone, and intervals from the
         noise alone: some averages lie outside of the declared range, ends of intervals of counts
         below 0, and intervals have infinite ends where a denominator may be 0. Every method
         returns such numbers; a file holds the same in both cases.
@@ -329,7 +329,7 @@ class Release:
         confidence
             Of the intervals.
         processed
-            What `consistent` returned: its answers stand beside the released ones.
+            What `consistent` returned: its answers are displayed next to the released ones.
 
         Examples
         --------
@@ -416,7 +416,7 @@ class Release:
         statement
             The one statement that is written, as `frame` finds it: its table, one row per group.
         processed
-            What `consistent` returned: its answers stand beside the released ones.
+            What `consistent` returned: its answers are displayed next to the released ones.
         decimal
             Of the numbers of CSV files; one with ``","`` has semicolons between its cells.
         thousands

@@ -92,7 +92,7 @@ class _Spread:
         return shares
 
     def information(self, parents: Sequence[int], attribute: int) -> float:
-        """How much the parents tell about the attribute, in nats per row."""
+        """The mutual information of the parents and the attribute, in nats per row."""
         shares = self.conditional(parents, attribute)
         others = tuple(k for k, i in enumerate(self.axes) if i not in parents)
         table = self.counts.sum(axis=others)

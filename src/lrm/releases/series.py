@@ -396,7 +396,7 @@ def _last_day(day: date, column: Column) -> date:
 
 
 def _place_in(label: str, edition: Edition) -> Place:
-    """Where a date is in its edition: so many months (or days) after its first, and the rest."""
+    """Where a date is in its edition: the months (or days) after its first, and the rest."""
     day = _first_day(label)
     if day is None:
         return (label,)

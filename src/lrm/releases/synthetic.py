@@ -66,7 +66,7 @@ ADVICE = (
 
 @dataclass(frozen=True)
 class StatementFit(StatementChange):
-    """How near what the rows say is to the released answers of one statement."""
+    """How near the counts of the rows are to the released answers of one statement."""
 
     @property
     def verdict(self) -> str:

@@ -142,8 +142,8 @@ class Table(ABC):
         )
 
     def values(self, wanted: OpenValues) -> OccurringValues:
-        """How many persons have each value of a column, each in at most so many of them."""
-        raise NotImplementedError  # check_values says so before anything is charged
+        """How many persons have each value; each person counts in at most ``wanted.most``."""
+        raise NotImplementedError  # check_values raises an error before anything is charged
 
     @abstractmethod
     def _check(self, domain: Domain, requested: Wanted) -> None:

@@ -101,7 +101,7 @@ def _column(frame: Any, name: str) -> Any:
     column = frame[name]
     if holds_objects(column):
         return column
-    if str(column.dtype) in {"Float32", "Float64"}:  # some versions have NaN beside a mask
+    if str(column.dtype) in {"Float32", "Float64"}:  # some versions have NaN as well as a mask
         column = column.to_numpy(column.dtype.numpy_dtype, na_value=math.nan)
     # What pandas holds for missing becomes NULL: also NaN of NumPy's floats, which have no NULL.
     return load_engine("pyarrow").Array.from_pandas(column)

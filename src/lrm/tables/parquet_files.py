@@ -40,7 +40,7 @@ FILE_NUMBER = "file_index"
 
 @dataclass(frozen=True)
 class PartFile:
-    """A file, its place below the folder that was given, and what the folders on the way say."""
+    """A file, its place below the given folder, and the values in the names of its folders."""
 
     path: str
     values: tuple[tuple[str, str | None], ...]  # a column's name and its text

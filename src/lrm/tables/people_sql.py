@@ -221,7 +221,7 @@ class TableRows:
 
     @property
     def numbers(self) -> list[int]:
-        """Places of the attributes of which the relation has the number beside the cell."""
+        """Places of the attributes whose number the relation has in addition to the cell."""
         return [place for place, attribute in enumerate(self.used) if attribute.numeric]
 
     def further(self) -> list[str]:

@@ -267,7 +267,7 @@ class _Rows:
         offsets_of: Callable[[Numbers, Numbers], Numbers],
         first: Callable[[Numbers], NDArray[np.bool_]] | None = None,
     ) -> Iterator[tuple[Words, Numbers]]:
-        """Yield all runs, with how many rows of each count: at most so many of each unit.
+        """Yield all runs, with how many rows of each count: at most the limit of each unit.
 
         ``offsets_of`` finds the first kept row of some units from how many rows they have, and
         ``first`` the units that count at all from the rows of each, and the later ones.

@@ -175,7 +175,7 @@ class Setting:
     heading: str = ""  # what stands above it in place of the title of its statement
     note: str = ""  # what stands below it in place of `AnswerFrame.note`
     unit: str = ""  # of the answers, such as ``persons``
-    decimals: int | None = None  # of the answers; as many as their errors leave by default
+    decimals: int | None = None  # of the answers; by default those that their errors leave
     style: NumberStyle = READABLE
 
     def number(self, value: float, error: float) -> str:
@@ -351,7 +351,7 @@ class StatementTable:
         return Cell(text, self._note(row, place, note).strip(), share)
 
     def processed_cell(self, row: int, place: int) -> Cell:
-        """The processed value of one answer, which stands beside it."""
+        """The processed value of one answer, which is displayed next to it."""
         value = float(self.numbers["processed"][row, place])
         if math.isnan(value):
             return Cell("")
@@ -361,7 +361,7 @@ class StatementTable:
 
     @property
     def is_processed(self) -> bool:
-        """Whether processed answers stand beside the released ones."""
+        """Whether processed answers are displayed next to the released ones."""
         return "processed" in self.numbers
 
     def _note(self, row: int, place: int, shown: bool) -> str:

@@ -59,7 +59,7 @@ def expected_facts(
 ) -> list[dict[str, Any]]:
     """The errors of derived answers, as values that JSON can hold.
 
-    They are for ``expect`` rows, or for what the statement states (``-- expected: 500``). Where no
+    They are for ``expect`` rows, or for those of the statement (``-- expected: 500``). Where no
     number of rows is expected, those of rates and quantiles are to be divided by it.
     """
     facts = []

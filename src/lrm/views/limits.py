@@ -1,4 +1,4 @@
-"""What limits of rows per person leave out, beside the noise that they let a count have."""
+"""The rows that limits per person leave out, and the noise of a count under each limit."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ It is Markdown with a few fields before it::
 
 A line that names a statement is its table; in a sentence the name of one without groups is its
 number. Headings, paragraphs, lists, **strong**, *emphasised*, ``code`` and
-[links](https://example.org) are understood; whatever else stands there is shown as it is written.
+[links](https://example.org) are understood; everything else is shown as it is written.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from lrm.views.blocks import Inline, Rich, RichKind
 from lrm.views.words import WORDS, filled
 
 FIELDS = ("title", "publisher", "date", "contact", "language", "decimal", "thousands")
-"""The fields that a text may begin with, beside the fixed words."""
+"""The fields that a text may begin with, in addition to the fixed words."""
 
 CHOICES = {"decimal": tuple(DECIMALS), "thousands": tuple(THOUSANDS)}
 """The values of fields that have only some."""

@@ -25,7 +25,7 @@ from lrm.views.releases import methods_sentences
 from lrm.views.shapes import LONG, statement_blocks
 
 MOST_NAMED = 4
-"""Tables that are named beside what holds for some of them alone."""
+"""Tables that are named where a caveat holds for some of them alone."""
 
 
 def publication(

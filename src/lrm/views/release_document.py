@@ -76,7 +76,7 @@ TERMINAL = Detail("terminal", statements=40, columns=12, drawn=False)
 
 
 def terminal(lines: int, *, facts: bool = True) -> Detail:
-    """The detail of a terminal: tables of so many lines each, none of them for 0."""
+    """The detail of a terminal: tables of at most ``lines`` lines each, none of them for 0."""
     statements, each = TERMINAL.statements if lines else 0, TERMINAL.columns * lines
     return replace(TERMINAL, statements=statements, each=each, lines=lines, facts=facts)
 
@@ -191,7 +191,7 @@ def answer_parts(tables: Sequence[StatementTable], detail: Detail) -> list[Docum
 
 
 def _first_lines(table: Table, lines: int | None, detail: Detail) -> Table:
-    """The first lines of a table that has so many; None where they were not counted."""
+    """The first lines of a table with ``lines`` lines; None where they were not counted."""
     rows = table.rows[: detail.lines]
     if lines == len(rows):
         return table

@@ -100,7 +100,7 @@ class Opened:
 
     @cached_property
     def processed(self) -> Processed:
-        """Answers that add up, beside the released ones."""
+        """Answers that add up, next to the released ones."""
         return process(self.release, ["consistent"])
 
 

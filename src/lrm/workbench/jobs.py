@@ -122,7 +122,7 @@ class Planner:
                     job.facts.setdefault("error", "the search ended early; plan again")
 
     def warnings_of(self, plan: str) -> list[str]:
-        """What was said about a plan when it was made, if that was since the server started."""
+        """The warnings about a plan when it was made, if that was since the server started."""
         with self._lock:
             return self._warnings.get(Path(plan).name, [])
 

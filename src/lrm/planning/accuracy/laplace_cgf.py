@@ -87,7 +87,7 @@ class LaplaceSums:
         scale = size.max(axis=1)
         squares = np.square(size / scale[:, np.newaxis])
         length = squares.shape[1]
-        # Up to so many weights the head alone is cheaper than head and power sums together.
+        # For as few weights the head alone is cheaper than head and power sums together.
         if length <= 96:
             columns = np.ascontiguousarray(squares.T)
             no_sums = np.zeros((0, len(scale)))

@@ -99,9 +99,9 @@ def _near(plan: Plan) -> tuple[str, ...]:
     named = ", ".join(f"{name!r} ({ratio:.2f})" for ratio, name in near[:MOST_NAMED])
     more = "" if len(near) <= MOST_NAMED else f" and {len(near) - MOST_NAMED:,} more"
     sentence = (
-        f"planning gains next to nothing for {named}{more}, beside an even split of the budget; "
-        "`-- importance: 4` before a statement lowers its error, and a batch of fewer statements "
-        "those of all"
+        f"planning gains next to nothing for {named}{more}, compared with an even split of the "
+        "budget; `-- importance: 4` before a statement lowers its error, and a batch of fewer "
+        "statements those of all"
     )
     return (sentence,)
 

@@ -44,7 +44,7 @@ from lrm.queries.workload import Statement, Workload
 from lrm.queries.workload.levels import Places, split_levels
 
 PARTS_OF_ONE = 10_000
-"""Shares are multiples of one part in so many."""
+"""Shares are multiples of one part in this number."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -233,7 +233,7 @@ def dropped_words(part: Plan) -> list[str]:
 
 
 def statement_squares(part: Plan) -> Floats:
-    """The squared errors of a level's statements beside an even split of the level; 1 of a single.
+    """The squared errors of a level's statements over those of an even split; 1 of a single one.
 
     A level with one statement is planned for that alone.
     """

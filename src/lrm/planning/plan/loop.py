@@ -117,7 +117,7 @@ class Proposing:
         return None if choice is None else replace(best, problem=problem, choice=choice)
 
     def _mixed(self, best: Proposal) -> Proposal | None:
-        """Small tables with a body beside the groups of what is best so far."""
+        """Small tables with a body, next to the groups of the best proposal so far."""
         if not isinstance(best.choice, ProductChoice):
             return None
         error = best.error_of(best.problem.workload)

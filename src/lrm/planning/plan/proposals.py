@@ -118,7 +118,7 @@ class Proposal:
         return (next(iter(met.privacy.amounts.values())),)
 
     def is_better_than(self, other: Proposal) -> bool:
-        """Whether the goal says so. Errors that are simulated have been compared by the search."""
+        """Whether it is, by the goal; errors that are simulated were compared by the search."""
         if self.goals is None and self.choice.is_simulated:
             return bool(np.isfinite(self.squares).all())
         return self.score < other.score

@@ -123,7 +123,7 @@ def _of_statement(workload: Workload, statement: Statement) -> Iterator[Toleranc
 
 
 def _tables(workload: Workload, limits: dict[str, float]) -> Iterator[tuple[str, int, int]]:
-    """The name and the range of rows of each table; no name for queries that are not told apart."""
+    """The name and the range of rows of each table; no name for queries without labels."""
     first = 0
     for block in workload.labels.tables():
         one = len(block.queries) == 1

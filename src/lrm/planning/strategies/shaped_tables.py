@@ -110,7 +110,7 @@ def tables_of(problem: Problem, most: float = math.inf) -> list[Table] | None:
     if len(rows) > most:
         return None
     tables: list[list[Floats]] = []
-    covered = np.zeros_like(rows)  # by each table, of which there are at most as many
+    covered = np.zeros_like(rows)  # by each table; there are at most as many tables as rows
     for row in rows:
         # The first table that counts none of the row's cells; a new one counts nothing yet.
         place = int(np.argmin(covered[: len(tables) + 1] @ row))

@@ -392,7 +392,7 @@ def word_factor(word: str, size: int) -> LinearMap:
 
 
 def stored_word(word: str, size: int, queries: int) -> LinearMap:
-    """The factor of so many queries that a file names by a word: of all values, or but the last.
+    """The factor that a file names by a word: of all values, or of all but the last.
 
     Examples
     --------

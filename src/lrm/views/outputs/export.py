@@ -18,7 +18,7 @@ class Export:
     release: Release
     statement: str | None = None  # its name, title or number; None for all statements
     confidence: float = 0.95
-    processed: Processed | None = None  # answers that stand beside the released ones
+    processed: Processed | None = None  # answers that are displayed next to the released ones
     style: NumberStyle = field(default_factory=NumberStyle)  # of the numbers of CSV files
 
     def rows(self) -> Iterator[AnswerFrame]:

@@ -1,4 +1,4 @@
-"""Answers as Markdown: what the page of a release says, or the table of a statement."""
+"""Answers as Markdown: the content of the page of a release, or the table of a statement."""
 
 from __future__ import annotations
 

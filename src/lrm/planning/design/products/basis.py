@@ -71,9 +71,9 @@ class ProductBasis(Basis):
     ``H = (RᵀR + 11ᵀ/κ)⁻¹``), ``h = H·1``, ``κ = 1ᵀH1`` and ``P = H − h·hᵀ/κ``. Columns of S have
     norm 1: in L1, or, of a residual basis, in L2.
 
-    A kind has to say ``apply``, ``contents``, ``from_file`` and ``rounded``, and one of residuals
-    its ``h``. All else follows from the matrix as an array, in O(n³); a kind that knows better
-    says so.
+    A kind has to define ``apply``, ``contents``, ``from_file`` and ``rounded``, and one of
+    residuals its ``h``. All else follows from the matrix as an array, in O(n³); a kind with a
+    closed form overrides it.
     """
 
     kind: ClassVar[str]
@@ -289,7 +289,7 @@ class MarginalBasis(ProductBasis):
 
     @classmethod
     def beside(cls, extra_rows: Floats) -> MarginalBasis:
-        """The real basis with rows Θ ≥ 0 beside the identity."""
+        """The real basis of the identity and the rows Θ ≥ 0."""
         if extra_rows.ndim != 2 or (extra_rows < 0).any():
             raise ValueError("extra rows must be a two-dimensional array of numbers >= 0")
         if not len(extra_rows):
@@ -477,7 +477,7 @@ class GramForms:
 
 
 class BasisStatistics(GramForms):
-    """The Grams of one attribute under rows beside the identity, and the gradient by these rows."""
+    """The Grams of one attribute under the identity and extra rows, and the gradient by those."""
 
     def __init__(self, basis: MarginalBasis, grams: Sequence[PairGram]) -> None:
         self.basis, self.grams = basis, grams

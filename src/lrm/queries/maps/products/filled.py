@@ -3,8 +3,8 @@
 A table over declared values leaves out the last cell of an attribute, for rows that its rules drop.
 As queries these tables lack the symmetry by which the errors of whole tables are known in closed
 form, and a search over them takes several times as long and ends with larger errors. The count of
-the last cell costs nothing beside the others of its table. So the search is about tables with it,
-and each term weighs as much as before.
+the last cell costs nothing where the others of its table are measured. So the search is about
+tables with it, and each term weighs as much as before.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class Features:
         return [*(feature for feature in declared if feature is not None), *self.made()]
 
     def check_known(self) -> None:
-        """Refuse what the known features do not tell: others, and larger constants."""
+        """Refuse what does not follow from the known features: others, and larger constants."""
         undeclared_names = {f.name for f in self._declared} - {f.name for f in self.people.features}
         for wanted in self._wanted.values():
             feature = wanted.declared

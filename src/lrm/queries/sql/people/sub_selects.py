@@ -85,7 +85,7 @@ class PerPersonSelect(PeopleSelect):
     def _further_groups(
         self, inner: exp.Select, table: PrivateTable, every: Tables
     ) -> list[exp.Expr]:
-        """The columns of rows that a sub-select is grouped by beside the person."""
+        """The columns of rows that a sub-select is grouped by, in addition to the person."""
         group = inner.args.get("group")
         others = [] if group is None else group.expressions
         resolved = [resolved_group(inner, item) for item in others]
