@@ -68,7 +68,7 @@ def test_a_name_that_does_not_exist_is_a_key_error_too(release):
         release["nothing"]
     assert isinstance(raised.value, UnknownName)
     assert str(raised.value).startswith("no query is called 'nothing'; there are")
-    with pytest.raises(KeyError, match="no statement is called 'hour'; near it are 'hours'"):
+    with pytest.raises(KeyError, match="no statement is called 'hour'; near it is 'hours'"):
         release.frame("hour")
 
 

@@ -69,7 +69,7 @@ def test_one_query_by_its_name(release):
     assert len(table) == 3
     assert np.array_equal(table.to_pandas()["answer"], release.answers[2:])
     assert list(release["n"].to_pandas()["region"]) == ["N", "E"]
-    with pytest.raises(WorkloadError, match="no query is called 'yung'; near it are 'young'"):
+    with pytest.raises(WorkloadError, match="no query is called 'yung'; near it is 'young'"):
         release["yung"]
     with pytest.raises(WorkloadError, match="there are 'n', 'young'"):
         release["everything else"]

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -112,8 +113,12 @@ def test_lost_answers_need_a_word_for_a_second_charge(shop, run, tmp_path):
 
 def test_what_is_wrong_is_said_before_a_charge(shop, run, tmp_path):
     (tmp_path / "editions").mkdir()
+    (tmp_path / "table.md").write_text("{{ months }}")
+    (tmp_path / "sentence.md").write_text("Text\n\nThere were {{ n }} orders.")
     for more, message in [
         (["--text", "absent.md"], "absent.md"),
+        (["--text", "table.md"], "table.md, line 1: no statement is called 'months'"),
+        (["--text", "sentence.md"], "sentence.md, line 3: 'n' is a table"),
         (["--delta", "1e-9"], "takes pure releases only"),
         (["--table", "absent.parquet"], "give --table once"),
     ]:
@@ -124,6 +129,15 @@ def test_what_is_wrong_is_said_before_a_charge(shop, run, tmp_path):
     (tmp_path / "editions" / "2025-01.lrm").write_bytes(b"another file")
     assert run(*shop("2025-01")).exit_code == 1
     assert charges(tmp_path) == []
+
+
+def test_the_page_of_an_edition_has_numbers_in_sentences(shop, run, tmp_path):
+    (tmp_path / "report.sql").write_text("SELECT COUNT(*) AS n FROM orders;\n" + REPORT)
+    (tmp_path / "page.md").write_text("There were {{ q1.n }} orders.\n\n{{ orders }}")
+    made = run(*shop("2025-01", "--text", "page.md"))
+    assert made.exit_code == 0, made.output
+    page = (tmp_path / "editions" / "2025-01.html").read_text()
+    assert re.search(r"There were [\d,.]+ \(± [\d,.]+; processed [\d,.]+\) orders", page)
 
 
 def test_a_table_in_the_folder_of_an_edition_is_left_there(shop, run, tmp_path):

@@ -205,6 +205,34 @@ def test_a_statement_in_a_sentence_is_its_number(release):
     assert error.value.line == 3
 
 
+def test_a_number_in_a_sentence_may_be_processed(release):
+    fixed = release.consistent()
+    text = parse_page_text("In {{ n | decimals: 0 }} cases.", "page.md")
+    (block,) = publication(release, text, processed=fixed).blocks
+    sentence = "".join(piece.text for piece in block.lines[0])
+    assert re.fullmatch(r"In [\d,]+ \(± \d+; processed [\d,]+\) cases\.", sentence)
+
+
+def test_a_page_says_what_processed_numbers_are(release):
+    text = parse_page_text("{{ by_age }}", "page.md")
+    page = publication(release, text, processed=release.consistent())
+    (methods,) = page.parts[-1].blocks
+    assert any("nearest to the released answers" in line for line in methods.sentences)
+    (plain,) = publication(release, text).parts[-1].blocks
+    assert not any("processed" in line for line in plain.sentences)
+
+
+def test_a_line_over_time_leaves_out_undeclared_times():
+    day = Dates("day", "2023-01-01", "2023-06-30", by="month", null="cell")
+    batch = lrm.sql("SELECT day, COUNT(*) AS n FROM visits GROUP BY day", Domain([day], "visits"))
+    made = lrm.release(lrm.plan(batch, "noise-on-data"), [50] * 6 + [2], epsilon=1)
+    figure, table = statement_blocks(statement_table(made, batch.tables[0]))
+    assert "not stated" not in figure.svg
+    assert "(null)" not in figure.svg
+    assert "Jun 2023" in figure.svg
+    assert len(table.rows) == 7
+
+
 def test_numbers_without_groups_stand_together_with_their_units(release):
     text = parse_page_text("{{ n | unit: persons | decimals: 0 }}\n{{ n }}\n\nText.", "page.md")
     (numbers, _) = publication(release, text).blocks

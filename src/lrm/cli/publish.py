@@ -87,6 +87,7 @@ def publish(statements: str, **choices: Any) -> None:
     from lrm.ledger import Ledger
     from lrm.planning.accuracy import privacy_of
     from lrm.views.page_text import read_page_text
+    from lrm.views.publication import check_names
 
     edition, folder = choices["edition"], Path(choices["folder"])
     amounts = read_amounts(choices)
@@ -100,7 +101,7 @@ def publish(statements: str, **choices: Any) -> None:
     if not budget:
         raise click.UsageError("the domain does not name its table; give --budget")
     if choices["text"] is not None:
-        read_page_text(choices["text"])  # before anything is charged
+        check_names(batch, read_page_text(choices["text"]))  # before anything is charged
     ledger = Ledger.open(choices["ledger"])
     place = folder / f"{edition}.lrm"
     written = (place, place.with_suffix(".html"), folder / edition)

@@ -397,8 +397,12 @@ class StatementTable:
     @property
     def is_figure(self) -> bool:
         """Whether it is a row of numbers, without groups and with nothing to say below them."""
-        plain = not self.is_processed and not self.note
-        return plain and not self.frame.columns and len(self.frame) == 1
+        return self.is_single and not self.is_processed
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it has one row, without groups and with nothing to say below it."""
+        return not self.note and not self.frame.columns and len(self.frame) == 1
 
     def key_figures(self) -> list[tuple[str, str, str]]:
         """The answers of a statement without groups: a name, the number, and its interval."""

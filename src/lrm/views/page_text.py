@@ -81,6 +81,12 @@ class Text:
 
         return Rich(tuple(inline(_STATEMENT.sub(spelt, line)) for line in self.lines), self.kind)
 
+    @property
+    def numbers(self) -> list[NamedTable]:
+        """The statements whose numbers it names."""
+        found = (match[1] for line in self.lines for match in _STATEMENT.finditer(line))
+        return [_named(name, self.line, self.source) for name in found]
+
 
 @dataclass(frozen=True)
 class Section:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +11,8 @@ from lrm.errors import UsageError
 from lrm.files.spelling import sentence
 from lrm.files.writing import write_text
 from lrm.privacy.budget import NOT_PROMISED
+from lrm.queries.workload import Workload
+from lrm.queries.workload.finding import find_statement
 from lrm.queries.workload.frames import AnswerFrame
 from lrm.releases import Release
 from lrm.releases.postprocess import Processed
@@ -60,9 +62,36 @@ def publication(
     lead = " · ".join(text.fields[key] for key in ("publisher", "date") if key in text.fields)
     rehearsal = Prose((text.words("rehearsal"),), "warning")
     marked = (rehearsal,) if release.simulated else ()
-    about = _about(release, text, frames, text.percent(confidence), file)
+    exactness = [Prose((text.words("intervals", percent=text.percent(confidence)),))]
+    if file:
+        exactness.append(Prose((text.words("data"),), file=file))
+    about = _about(release, text, frames, exactness, processed)
     title = text.fields.get("title") or next(iter(frames), text.words("numbers"))
     return Document(title, (*marked, *first), lead, (*parts, *about))
+
+
+def check_names(batch: Workload, text: PageText) -> None:
+    """Raise an error where the text names what a release of the batch will not have."""
+    for part in (part for section in text.sections for part in section.content):
+        in_sentence = isinstance(part, Text)
+        for named in part.numbers if isinstance(part, Text) else [part]:
+            try:
+                statement = find_statement(batch, named.statement)
+            except UsageError as reason:
+                raise _at_line(named, text, str(reason)) from None
+            several = len(statement.answers) > 1 and named.statement not in statement.answers
+            if in_sentence and (statement.columns or several):
+                raise _no_number(named, text)
+
+
+def _at_line(named: NamedTable, text: PageText, reason: str) -> UsageError:
+    return UsageError(f"{text.source}, line {named.line}: {reason}", line=named.line)
+
+
+def _no_number(named: NamedTable, text: PageText) -> UsageError:
+    name = repr(named.statement)
+    reason = f"{name} is a table; name it on a line of its own, or one number here"
+    return _at_line(named, text, reason)
 
 
 def _frame(
@@ -75,8 +104,7 @@ def _frame(
     try:
         return release.frame(named.statement, confidence, processed=processed)
     except UsageError as reason:
-        place = f"{text.source}, line {named.line}"
-        raise UsageError(f"{place}: {reason}", line=named.line) from None
+        raise _at_line(named, text, str(reason)) from None
 
 
 def _setting(named: NamedTable, text: PageText) -> Setting:
@@ -92,17 +120,16 @@ def _setting(named: NamedTable, text: PageText) -> Setting:
 
 
 def _number(table: StatementTable, named: NamedTable, text: PageText) -> str:
-    """The one number of a statement, with its interval, as it stands in a sentence."""
+    """The one number of a statement, as it stands in a sentence: with what is known of it."""
     names = table.frame.answers
-    if not table.is_figure or (len(names) > 1 and named.statement not in names):
-        raise UsageError(
-            f"{text.source}, line {named.line}: {named.statement!r} is a table; name it on a line "
-            "of its own, or one number here",
-            line=named.line,
-        )
+    if not table.is_single or (len(names) > 1 and named.statement not in names):
+        raise _no_number(named, text)
     place = names.index(named.statement) if len(names) > 1 else 0
     _, value, interval = table.key_figures()[place]
-    return f"{value} ({interval})" if interval else value
+    remarks = [interval] if interval else []
+    if table.is_processed and (processed := table.processed_cell(0, place).text):
+        remarks.append(f"{table.words['processed']} {processed}")
+    return f"{value} ({'; '.join(remarks)})" if remarks else value
 
 
 def _add_table(blocks: list[Block], table: StatementTable) -> None:
@@ -136,14 +163,12 @@ def _about(
     release: Release,
     text: PageText,
     frames: dict[str, AnswerFrame],
-    percent: str,
-    file: str,
+    exactness: Sequence[Block],
+    processed: Processed | None,
 ) -> Iterator[Document]:
     """What readers of statistics ask: how exact the numbers are, and how they were made."""
-    blocks: list[Block] = [Prose((text.words("intervals", percent=percent),))]
+    blocks = list(exactness)
     caveats = _caveats(frames)
-    if file:
-        blocks.append(Prose((text.words("data"),), file=file))
     if "contact" in text.fields:
         blocks.append(Rich((inline(f"{text.words('write-to')}: {text.fields['contact']}"),)))
     yield Document(text.words("about"), tuple(blocks))
@@ -156,7 +181,10 @@ def _about(
     limited = Prose((limits,)) if limits else Prose((*caveats, *NOT_PROMISED), "list")
     yield Document(text.words("caveats"), (limited,))
     methods = text.words("methods-text")
-    made = Prose((methods,)) if methods else Prose(tuple(methods_sentences(release)))
+    sentences = methods_sentences(release)
+    if processed is not None:
+        sentences += [*(words for _, words in processed.notes), *processed.sentences]
+    made = Prose((methods,)) if methods else Prose(tuple(sentences))
     yield Document(text.words("methods"), (made,))
 
 

@@ -14,7 +14,7 @@ from lrm.views.answers import MOST_COLUMNS, StatementTable
 from lrm.views.blocks import Block, Figure, Table
 from lrm.views.charts import Series, line_chart, pyramid
 from lrm.views.labels import is_time
-from lrm.views.words import filled
+from lrm.views.words import UNDECLARED, filled
 
 MOST_PANELS = 12
 """Panels of small multiples."""
@@ -78,19 +78,21 @@ class Curves:
 def curves_along(table: StatementTable, along: int) -> Curves | None:
     """Lines along a column: one per answer and combination of the other columns.
 
-    Where there are more than `MOST_PANELS`, the largest.
+    Where there are more than `MOST_PANELS`, the largest. Cells of undeclared values, such as
+    NULL, have no place along the column; the table has them.
     """
     columns, _ = table.view
     rest = [k for k in range(len(columns)) if k != along]
     texts = [table.texts(column) for column in columns]
+    ordered = {k for k, name in enumerate(columns[along].labels) if name not in UNDECLARED}
     positions = {
-        group: {code: row for code, row in rows.items() if code >= 0}
+        group: {code: row for code, row in rows.items() if code in ordered}
         for group, rows in table.rows_by(along).items()
     }
     used = {code for rows in positions.values() for code in rows}
     if len(used) < 2:
         return None
-    places = range(min(used), max(used) + 1)
+    places = [code for code in range(min(used), max(used) + 1) if code in ordered]
     labels = [texts[along][code] for code in places]
     series = []
     for place, answer in enumerate(table.frame.answers):

@@ -273,6 +273,8 @@ def _unknown(query: str, labels: Labels) -> WorkloadError:
 def _near(name: str, names: list[str]) -> str:
     """The names that are near one that does not exist, or the first ones."""
     near = difflib.get_close_matches(name, names, _LISTED)
+    if len(near) == 1:
+        return f"near it is {listed_names(near)}"
     return f"near it are {listed_names(near)}" if near else f"there are {listed_names(names)}"
 
 
