@@ -70,6 +70,11 @@ def test_a_name_that_does_not_exist_is_a_key_error_too(release):
     assert str(raised.value).startswith("no query is called 'nothing'; there are")
     with pytest.raises(KeyError, match="no statement is called 'hour'; near it is 'hours'"):
         release.frame("hour")
+    with pytest.raises(KeyError, match="an answer is named by a text, not 2"):
+        release[2]
+    assert release.frame(2).statement == release.frame("2").statement
+    with pytest.raises(KeyError, match="no statement is called '7'"):
+        release.frame(7)
 
 
 def test_plans_and_batches_are_collections_of_the_names_of_their_statements(release):

@@ -68,6 +68,8 @@ BUYERS = [
 """Statements about persons with orders: persons are customers, so others are left out in DuckDB."""
 
 REFUSED = {
+    "SELECT COUNT(*) FROM orders JOIN customers USING (age)": r"JOIN customers USING \(age\) is",
+    "SELECT COUNT(*) FROM orders JOIN customers": "JOIN customers is",
     "SELECT customer, COUNT(*) FROM orders GROUP BY customer": "per person are not published",
     "SELECT COUNT(*) FROM orders JOIN visits ON orders.customer = visits.customer": "many rows",
     "SELECT COUNT(*) FROM orders o JOIN customers c ON o.amount = c.age": "by the person alone",

@@ -312,7 +312,7 @@ class Release:
 
     def frame(
         self,
-        statement: str | Statement | None = None,
+        statement: str | int | Statement | None = None,
         confidence: float = 0.95,
         *,
         processed: Processed | None = None,

@@ -77,6 +77,8 @@ def find_answers(batch: Workload, name: str) -> tuple[Labels, list[tuple[int, in
     several statements have an answer of this name.
     """
     shown = batch.shown
+    if not isinstance(name, str):
+        raise UnknownName(f"an answer is named by a text, not {name!r}")
     if name in shown.query_names():
         _check_one(batch, name)
         return shown.of_query(name)
@@ -117,7 +119,7 @@ def _qualified(batch: Workload, name: str) -> tuple[Statement | None, str]:
     return None, name
 
 
-def find_statement(batch: Workload, name: str | Statement | None) -> Statement:
+def find_statement(batch: Workload, name: str | int | Statement | None) -> Statement:
     """The statement that is called so, or has such an answer or title.
 
     A number is that of a statement, counted from 1; ``q2.n`` is the second, which has an answer n.
@@ -131,6 +133,7 @@ def find_statement(batch: Workload, name: str | Statement | None) -> Statement:
             listed = listed_names([table.name for table in tables])
             raise UsageError(f"the batch has {len(tables)} statements; name one of {listed}")
         return tables[0]
+    name = str(name)
     _check_one(batch, name)
     for table in tables:
         if table.name == name:

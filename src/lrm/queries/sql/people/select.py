@@ -194,10 +194,13 @@ class PeopleSelect:
             )
         if not self.on_persons(join, table, other):
             on = join.args.get("on")
-            shown = on.sql(dialect=DUCKDB) if on is not None else "nothing"
+            using = ", ".join(column.name for column in join.args.get("using") or ())
+            condition = f" USING ({using})" if using else ""
+            if on is not None:
+                condition = f" ON {on.sql(dialect=DUCKDB)}"
             raise refuse(
                 "join",
-                f"JOIN {other.name} ON {shown}",
+                f"JOIN {other.name}{condition}",
                 f"private tables are joined by the person alone: ON {table.name}.{table.person} = "
                 f"{other.name}.{other.person}",
                 at=place(join.this),
