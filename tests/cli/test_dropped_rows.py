@@ -83,3 +83,17 @@ def test_answers_that_are_all_about_zero_are_noticed(run):
     done = run(*RELEASE, "-o", "a.lrm")
     assert done.exit_code == 0
     assert told not in done.stdout
+
+
+def test_a_whole_release_says_which_rows_are_in_no_answer(run):
+    Path("d.yaml").write_text(DOMAIN.replace('";"}', '";", dates: "%d.%m.%Y"}'))
+    Path("q.sql").write_text(f"{UNUSED.replace('AS n', 'AS all_days')};\n{USED_IN_VAIN}")
+    run(*PLAN)
+    told = "without a declared value of sex or day are in no answer of a statement that uses"
+    released = run(*RELEASE, "-o", "a.lrm").stdout
+    assert told in " ".join(released.split())
+    assert told in " ".join(run("show", "a.lrm").stdout.split())
+    run("report", "a.lrm", "-o", "a.html")
+    assert told in Path("a.html").read_text()
+    further = run("query", "a.lrm", "SELECT COUNT(*) AS women FROM s WHERE sex = 'f'").stdout
+    assert "without a declared value of sex are in no answer" in " ".join(further.split())

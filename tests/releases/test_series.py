@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -228,6 +229,22 @@ def test_half_widths_of_two_noises_by_their_exact_law(pairs):
     h = float(independent_half_widths(parts, 0.95)[0])
     assert _survival(pairs, h) <= 0.05 * (1 + 1e-9)
     assert _survival(pairs, 0.75 * h) > 0.05 or h < 12, "not far wider than it has to be"
+
+
+def test_a_page_names_undeclared_values_as_that_of_a_release_does(tmp_path):
+    kind = lrm.Categories("kind", ["books", "food"], null="cell", outside="cell")
+    day = lrm.Dates("day", "2000-01-01", "2000-01-31", "month", null="drop", relative=True)
+    shop = lrm.Domain([day, kind], "shop", editions=lrm.Editions("month", "day"))
+    text = "SELECT kind, COUNT(*) AS n FROM shop GROUP BY kind"
+    plans = [lrm.plan(text, "noise-on-data", domain=shop.at(f"2025-0{k}")) for k in (1, 2)]
+    cells = plans[0].workload.domain.size
+    releases = [lrm.release(plan, [5] * cells, epsilon=1) for plan in plans]
+    lrm.Series(releases).write(tmp_path / "series.html")
+    releases[0].report(tmp_path / "release.html")
+    for page in ("series.html", "release.html"):
+        shown = (tmp_path / page).read_text()
+        assert ">not stated<" in shown
+        assert "(null)" not in re.sub(r"<(script|style).*?</\1>", "", shown, flags=re.DOTALL)
 
 
 def test_files_of_a_series(months, tmp_path):

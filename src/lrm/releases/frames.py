@@ -142,21 +142,27 @@ def computed_caveats(display: Display) -> Iterator[Caveat]:
         yield Caveat("display", f"{names}: by the noisy answers, without an interval")
 
 
-def frame_caveats(release: Release, statement: Statement) -> tuple[Caveat, ...]:
-    """What the intervals of a statement do not cover."""
-    batch, levels = release.plan.workload, release.plan.levels_of(statement)
-    units = [level.unit if len(release.levels) > 1 else release.unit for level in levels]
-    caveats = [Caveat("limit", unit.limit) for unit in units if unit.limit]
-    caveats += [Caveat("clipped", sentence) for level in levels for sentence in level.clipping]
-    dropping = dict.fromkeys(
+def dropping_columns(release: Release, statement: Statement) -> list[str]:
+    """The columns without a declared value of which a row is in no answer of a statement."""
+    names = (
         name
-        for level in levels
+        for level in release.plan.levels_of(statement)
         for own in level.workload.tables
         if own.name == statement.name
         for name in level.workload.dropping(own)
     )
+    return list(dict.fromkeys(names))
+
+
+def frame_caveats(release: Release, statement: Statement) -> tuple[Caveat, ...]:
+    """What the intervals of a statement do not cover."""
+    batch, levels = release.plan.workload, release.plan.levels_of(statement)
+    dropping = dropping_columns(release, statement)
+    units = [level.unit if len(release.levels) > 1 else release.unit for level in levels]
+    caveats = [Caveat("limit", unit.limit) for unit in units if unit.limit]
+    caveats += [Caveat("clipped", sentence) for level in levels for sentence in level.clipping]
     if dropping:
-        names = listed([*dropping], "or")
+        names = listed(dropping, "or")
         words = f"rows without a declared value of {names} are in no answer"
         caveats.append(Caveat("dropped", words))
     notes: dict[tuple[str, str], None] = {}

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
 import numpy as np
 
-from lrm.files.spelling import in_percent, many, sentence
+from lrm.files.spelling import in_percent, listed, many, sentence
 from lrm.privacy.amounts import format_amount
 from lrm.privacy.budget import NOT_PROMISED
 from lrm.queries.workload import EXPLICIT_QUERIES
 from lrm.queries.workload.finding import find_statement
 from lrm.releases import Release
+from lrm.releases.frames import dropping_columns
 from lrm.releases.postprocess import Processed
 from lrm.views.answers import (
     MOST_COLUMNS,
@@ -111,6 +112,8 @@ def release_document(  # noqa: PLR0913 - what may be asked for
             sentences.append(
                 f"not all of {total} are shown: lrm show names one table, or writes all files"
             )
+        if statement is None:
+            sentences += _left_out(release, tables)
         sentences += _notes(tables, every=statement is not None)
         sentences += [_HALF.format(percent=in_percent(confidence))]
         if processed is not None:
@@ -119,7 +122,8 @@ def release_document(  # noqa: PLR0913 - what may be asked for
         return Document("", facts, parts=(*parts, Document("", (Prose(tuple(sentences)),))))
     marked = () if not release.simulated else (Prose((_SIMULATED,), "warning"),)
     answers = (*parts, *_rest(release, tables, file), *_after(release, processed))
-    meaning = Prose(tuple(_meaning(release, confidence)))
+    left_out = (sentence(words) for words in _left_out(release, tables))
+    meaning = Prose((*_meaning(release, confidence), *left_out))
     return Document(
         title(batch, "answer", "answers"),
         (*marked, _key(release)),
@@ -216,6 +220,17 @@ def _notes(tables: Sequence[StatementTable], *, every: bool) -> list[str]:
         return [words for frame in frames for words in frame.caveat_sentences]
     caveats = (entry for frame in frames for entry in frame.caveats)
     return list(dict.fromkeys(e.sentence for e in caveats if e.kind == "approximate"))
+
+
+def _left_out(release: Release, tables: Sequence[StatementTable]) -> Iterator[str]:
+    """Which rows are in no answer of the statements that use a column."""
+    columns = (name for t in tables for name in dropping_columns(release, t.statement))
+    if names := list(dict.fromkeys(columns)):
+        one = "this column" if len(names) == 1 else "the column"
+        yield (
+            f"rows without a declared value of {listed(names, 'or')} are in no answer of a "
+            f"statement that uses {one}"
+        )
 
 
 def _meaning(release: Release, confidence: float) -> list[str]:

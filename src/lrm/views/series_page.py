@@ -17,7 +17,7 @@ from lrm.queries.workload.frames import AnswerFrame
 from lrm.queries.workload.statements import spoken_name
 from lrm.releases.series import Series
 from lrm.releases.whole import added_up
-from lrm.views.answers import StatementTable, frame_table
+from lrm.views.answers import PUBLIC, StatementTable, frame_table
 from lrm.views.blocks import (
     Block,
     Cell,
@@ -168,7 +168,7 @@ def _statement(series: Series, statement: Statement, confidence: float) -> Docum
     frame = series.frame(statement, confidence)
     dated = series.dated(statement)
     view = frame if dated is None else _without_edition(frame)
-    drawn = StatementTable(view, view.count, None, columns=(view.columns, view.codes))
+    drawn = StatementTable(view, view.count, None, PUBLIC, columns=(view.columns, view.codes))
     curves = curves_along(drawn, dated or 0)
     blocks: list[Block] = [] if curves is None else [line_figure(drawn, curves)]
     table = _latest(series, frame)
@@ -178,7 +178,7 @@ def _statement(series: Series, statement: Statement, confidence: float) -> Docum
         blocks.append(table)
     listed = len(frame) <= MOST_ROWS and len(series.names) > 1
     if listed:
-        whole = frame_table(frame).table(heat=True)
+        whole = frame_table(frame, PUBLIC).table(heat=True)
         blocks.append(Fold("All editions", (whole,)))
     # The table of all editions has those of its display.
     kept = (entry for entry in frame.caveats if entry.kind != "display" or not listed)
@@ -205,7 +205,7 @@ def _latest(series: Series, frame: AnswerFrame) -> Table:
         for kind in since
         if kind in frame.numbers and np.isfinite(frame.numbers[kind][rows]).any()
     ]
-    shown = StatementTable(frame, frame.count, None)
+    shown = StatementTable(frame, frame.count, None, PUBLIC)
     columns, texts = frame.columns[1:], [shown.texts(column) for column in frame.columns[1:]]
     answers = [spoken_name(name) for name in frame.answers]
     if columns:
