@@ -174,12 +174,21 @@ def long_rows():
 
 
 @pytest.mark.parametrize("confidence", [0.01, 0.95, 1 - 1e-9])
-def test_power_sums_and_blocks_change_nothing(long_rows, confidence, monkeypatch):
+def test_rows_have_the_half_widths_that_they_have_alone(long_rows, confidence):
     h = laplace_sum_half_widths(long_rows, confidence)
-    monkeypatch.setattr(laplace_cgf, "BLOCK_ENTRIES", 450)
-    assert laplace_sum_half_widths(long_rows, confidence) == pytest.approx(h, rel=1e-9)
-    monkeypatch.setattr(laplace_cgf, "LONG_ROW", 10_000)
-    assert laplace_sum_half_widths(long_rows, confidence) == pytest.approx(h, rel=1e-8)
+    alone = [laplace_sum_half_widths(row[None], confidence)[0] for row in long_rows]
+    assert h == pytest.approx(alone, rel=1e-8)
+
+
+@pytest.mark.parametrize("size", [0.999, 50.0])
+def test_power_sums_stand_for_the_weights_of_long_rows(long_rows, size):
+    """Within the radius of convergence of every row, and beyond it."""
+    rows = long_rows[long_rows.any(axis=1)]
+    sums = laplace_cgf.LaplaceSums.from_weights(rows)
+    z = size * float(sums.radius.min()) * np.exp(1j * np.linspace(0.3, 3.0, len(rows)))
+    squares = np.square(rows / np.abs(rows).max(axis=1, keepdims=True))
+    expected = -np.log(1.0 - squares * z[:, None]).sum(axis=1)
+    assert np.exp(sums.log_mgf(z) - expected) == pytest.approx(1.0, rel=1e-9)
 
 
 def test_a_step_that_is_too_coarse_is_refined(long_rows, monkeypatch):
