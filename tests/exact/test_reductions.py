@@ -6,6 +6,7 @@ from hypothesis import given
 
 from batches import matrices
 from lrm.planning.design.cells import merge_cells, reduce_rows
+from lrm.queries.maps.linear import labels_of_columns
 from lrm.queries.maps.matrices import DenseMap, SparseMap
 
 
@@ -18,6 +19,14 @@ def test_merging_can_be_undone(matrix):
     counts = np.arange(1, matrix.shape[1] + 1)
     answers = merged.queries.apply(merged.cell_map.matrix() @ counts)
     np.testing.assert_allclose(answers, matrix @ counts, rtol=1e-9, atol=1e-9)
+
+
+@given(matrices)
+def test_labels_of_columns_are_their_ranks(matrix):
+    """By a table, by a sort, or as numbers of tuples: whatever the entries are."""
+    for rows in (matrix, matrix / 3, matrix * 1e5, np.sign(matrix), np.repeat(matrix, 70, axis=0)):
+        ranks = np.unique(rows, axis=1, return_inverse=True)[1].reshape(-1)
+        np.testing.assert_array_equal(labels_of_columns(rows), ranks)
 
 
 @given(matrices)

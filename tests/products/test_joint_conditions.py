@@ -5,7 +5,16 @@ import pytest
 
 import lrm
 from lrm.errors import UnsupportedQuery, WorkloadError
-from lrm.planning.design.products.axes import Axis, KnownAxes, axis_choices, merged_axes, on_axes
+from lrm.planning.design.products import axes as axes_module
+from lrm.planning.design.products.axes import (
+    Axis,
+    KnownAxes,
+    axis_choices,
+    merged_axes,
+    on_axes,
+    over_cells,
+)
+from lrm.planning.design.products.corners import find_parts
 from lrm.queries.maps.products.batch import sum_batch
 from lrm.queries.maps.products.map import ProductMap
 
@@ -166,6 +175,27 @@ def test_one_class_for_what_queries_distinguish():
         on_axes(joint(40), (Axis(axes[0].attributes, axes[0].labels, wrong), *axes[1:]))
 
 
+def test_products_are_added_along_joint_axes_as_they_are_written_out():
+    """What statements ask of combinations, against the queries over all cells."""
+    domain = lrm.Domain(
+        [
+            lrm.Categories("ward", ["a", "b"]),
+            lrm.Integers("age", 0, 4),
+            lrm.Integers("stay", 0, 3),
+        ],
+        "t",
+    )
+    text = """
+    SELECT ward, COUNT(*) AS n FROM t WHERE age > stay OR NOT (age = 2 OR stay = 3) GROUP BY ward;
+    SELECT SUM(age) AS total FROM t WHERE age + stay > 3 OR stay = 1;
+    SELECT stay, COUNT(*) AS n FROM t WHERE NOT (ward = 'a' AND age < 2) GROUP BY stay;
+    """
+    workload = lrm.sql(text, domain)
+    batch = workload.products.batch
+    for axes, reduced in axis_choices(batch):
+        assert np.allclose(over_cells(reduced.dense(), axes, batch.sizes), batch.dense())
+
+
 def test_choices_of_axes_are_those_of_each_kind_of_classes():
     """The classes of combinations are looked for once; each kind alone finds the same."""
     batch = lrm.sql(TABLES + CONDITIONS + MANY_CONDITIONS, DOMAIN).products.batch
@@ -181,6 +211,26 @@ def test_choices_of_axes_are_those_of_each_kind_of_classes():
             assert [axis.attributes for axis in axes] == [axis.attributes for axis in wanted]
             assert reduced.sizes == terms_over.sizes
             assert reduced.choice.tolist() == terms_over.choice.tolist()
+
+
+def test_what_is_known_about_an_attribute_serves_beside_conditions_on_several(monkeypatch):
+    """Corners of one attribute are looked for once, in whatever groups its conditions are."""
+    batch = lrm.sql(CONDITIONS, DOMAIN).products.batch
+    known = KnownAxes()
+    wanted, terms_over = merged_axes(batch)
+    merged_axes(batch, known)
+    looked_at = []
+
+    def counted(factors):
+        looked_at.append(factors[0].shape[1])
+        return find_parts(factors)
+
+    monkeypatch.setattr(axes_module, "find_parts", counted)
+    axes, reduced = merged_axes(batch, known)
+    joint = [axis for axis in axes if len(axis.attributes) > 1]
+    assert len(looked_at) == len(joint) == 1
+    assert [axis.size for axis in axes] == [axis.size for axis in wanted]
+    assert np.array_equal(reduced.dense(), terms_over.dense())
 
 
 def test_plan_of_conditions_alone():

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -49,6 +49,12 @@ SMALL_CELLS = 512
 CHECKED_AT_ONCE = 1 << 18
 """Entries of the matrix that are compared in one piece."""
 
+
+MOST_COUNTED = 1 << 16
+"""Numbers that are told apart by a table of them, without sorting."""
+
+MOST_PAIRED = 1 << 62
+"""Tuples of labels that 64-bit integers number."""
 
 MOST_SIDE = 1 << 40
 """Rows or columns that a file may state."""
@@ -227,8 +233,9 @@ class LinearMap(ABC):
     @cached_property
     def column_labels(self) -> Integers:
         """Equal numbers for equal columns, from 0."""
-        if self.shape[0] == 1:  # a batch may have 20,000 conditions, each a factor of one row
-            return np.unique(self.rows(0, 1)[0], return_inverse=True)[1].astype(np.int64)
+        # A batch may have 20,000 conditions, each a factor of one row.
+        if self.shape[0] == 1 or (self.kind == "dense" and self.shape[0] <= 64):
+            return labels_of_columns(self.dense())
         columns = self.sparse_columns()
         columns.eliminate_zeros()
         columns.sort_indices()
@@ -491,6 +498,56 @@ class LeftInverse(ABC):
 def is_whole(values: Floats) -> bool:
     """Whether every number is whole and of modest size (below 2³¹)."""
     return bool(np.all(np.abs(values) < 2.0**31) and np.all(values == np.rint(values)))
+
+
+def labels_of_columns(rows: Floats) -> Integers:
+    """Number the columns of a few rows in their order, from 0, equal ones alike.
+
+    >>> labels_of_columns(np.array([[1.0, 0, 1, 2], [0, 5, 0, 1]])).tolist()
+    [1, 0, 1, 2]
+    """
+    each = (_labels_of_row(row) for row in rows)
+    return combined_labels(each, rows.shape[1])
+
+
+def _labels_of_row(row: Floats) -> Integers:
+    """The rank of each entry among those that differ."""
+    low, high = float(row.min()), float(row.max())
+    is_low = row == low
+    if np.all(is_low | (row == high)):  # a condition
+        return np.asarray(~is_low, dtype=np.int64)
+    if high - low < MOST_COUNTED:
+        steps = (row - low).astype(np.int64)
+        if np.array_equal(steps + low, row):  # whole numbers
+            return _consecutive(steps, int(high - low) + 1)
+    return np.unique(row, return_inverse=True)[1].astype(np.int64)
+
+
+def combined_labels(each: Iterable[Integers], size: int) -> Integers:
+    """Number the tuples of several labels from 0, in their order.
+
+    Tuples as numbers: sorting these is 100 times as fast as sorting columns.
+    """
+    labels, most = np.zeros(size, dtype=np.int64), 1
+    for more in each:
+        count = int(more.max()) + 1
+        if most * count > MOST_PAIRED or most <= MOST_COUNTED < most * count:
+            labels = _consecutive(labels, most)
+            most = int(labels.max()) + 1
+            if most == size:
+                return labels  # all differ already
+        labels, most = labels * count + more, most * count
+    return _consecutive(labels, most)
+
+
+def _consecutive(labels: Integers, most: int) -> Integers:
+    """The rank of each label, all below ``most``, among those that differ."""
+    if most > max(MOST_COUNTED, len(labels)):
+        return np.unique(labels, return_inverse=True)[1].reshape(-1)
+    # Much faster than a sort.
+    occurs = np.zeros(most, dtype=bool)
+    occurs[labels] = True
+    return (np.cumsum(occurs) - 1)[labels]
 
 
 def equal_columns(columns: sp.csc_array) -> Integers:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from lrm.errors import WorkloadError
 from lrm.planning.design.products.corners import at_corners, check_parts, find_parts
 from lrm.planning.limits import ARRAY, BLOCK, MEMORY
-from lrm.queries.maps.kron import kron, kronecker
+from lrm.queries.maps.kron import Kron, kron, kronecker
 from lrm.queries.maps.leading import Leading
 from lrm.queries.maps.linear import Floats, Integers, LinearMap
 from lrm.queries.maps.matrices import DenseMap
@@ -28,6 +28,9 @@ from lrm.queries.maps.words import Total
 
 MOST_CLASSED = 1 << 17
 """Combinations of values that may be in classes."""
+
+MOST_BROADCAST = 16
+"""Factors of a product that are added up along axes of their own: NumPy has 64 of these."""
 
 
 Classes = Literal["fewer", "few", "listed"]
@@ -251,19 +254,41 @@ def _sums_along(batch: ProductBatch, k: int) -> SumsAlong:
     """By term and choices of the other axes: the sum of its products along axis k, over values."""
     sums: SumsAlong = {}
     held = added = 0
-    for s, (term, choice) in enumerate(zip(batch.term_of.tolist(), batch.choice, strict=True)):
-        factor = batch.factors[k][choice[k]]
-        other = tuple(0 if i == k else f for i, f in enumerate(choice.tolist()))
-        added += math.prod(factor.shape)
-        held += 0 if (term, other) in sums else math.prod(factor.shape)
+    entries = [math.prod(factor.shape) for factor in batch.factors[k]]
+    own = batch.choice[:, k].tolist()
+    others = batch.choice.copy()
+    others[:, k] = 0
+    keys = list(zip(batch.term_of.tolist(), map(tuple, others.tolist()), strict=True))
+    for key, number, coefficient in zip(keys, own, batch.coefficients.tolist(), strict=True):
+        added += entries[number]
+        held += 0 if key in sums else entries[number]
         # Entries that are written out to see which combinations are alike; and those that are added
         # up for it, over all products: a few seconds.
         if held > ARRAY or added > (1 << 30):
             raise WorkloadError("the queries of an axis with classes have too many entries")
-        if (term, other) not in sums:
-            sums[term, other] = np.zeros(factor.shape)
-        sums[term, other] += float(batch.coefficients[s]) * factor.dense()
+        if key not in sums:
+            sums[key] = np.zeros(batch.factors[k][number].shape)
+        _add(sums[key], batch.factors[k][number], coefficient)
+    for rows in sums.values():
+        rows.setflags(write=False)  # maps of them need no copy
     return sums
+
+
+def _add(rows: Floats, factor: LinearMap, coefficient: float) -> None:
+    """Add a factor to rows; a product without writing it out along attributes it sums out."""
+    if not isinstance(factor, Kron) or len(factor.parts) > MOST_BROADCAST:
+        rows += coefficient * factor.dense()
+        return
+    shapes = [part.shape for part in factor.parts]
+    product = np.ones([1] * (2 * len(shapes)))
+    for i, part in enumerate(factor.parts):
+        if part.kind != "total":
+            own = [1] * product.ndim
+            own[i], own[len(shapes) + i] = part.shape
+            product = product * part.dense().reshape(own)
+    heights, widths = zip(*shapes, strict=True)
+    table = rows.reshape(*heights, *widths)
+    table += coefficient * product
 
 
 def merged_axes(
@@ -286,13 +311,13 @@ def _with_corners(
     """Axes and the terms over these, with corners in place of values that lie between others."""
     if not known.corners:
         return axes, merged
-    is_plain = len(axes) == len(batch.factors)  # else factors have other numbers
     found: list[tuple[Integers, tuple[LinearMap, ...]] | None] = []
-    for k in range(len(axes)):
-        if not is_plain:
+    for k, axis in enumerate(axes):
+        if len(axis.attributes) > 1:
             found.append(_parts_of(merged, k))
             continue
-        key = k, batch.present(k).tobytes()
+        # The factors of one attribute are the same beside axes of several.
+        key = axis.attributes[0], batch.present(axis.attributes[0]).tobytes()
         if key not in known.parts:
             known.parts[key] = _parts_of(merged, k)
         found.append(known.parts[key])
@@ -412,7 +437,7 @@ class _Joined:
         axis = Axis(tuple(together), tuple(reduction.labels[i] for i in together))
         fused = _fused(batch, axes, axis)
         try:
-            over = on_axes(batch, fused)
+            over = _side_by_side(merged, fused)
             sums = _sums_along(over, fused.index(axis))
         except WorkloadError:
             return plain
@@ -510,6 +535,31 @@ def _on_combinations(batch: ProductBatch, axes: Sequence[Axis]) -> ProductBatch:
             choice[rows, k] = numbers[place]
         factors.append(tuple(axis_factors))
     return batch.over(tuple(factors), choice)
+
+
+def _side_by_side(merged: ProductBatch, axes: Sequence[Axis]) -> ProductBatch:
+    """`on_axes` of terms whose values are merged already, without classes and corners."""
+    if not _keep_order(merged, axes):
+        raise WorkloadError("the axes of a group are in another order than the answers of a term")
+    choice = np.zeros((len(merged.choice), len(axes)), dtype=np.int32)
+    factors: list[tuple[LinearMap, ...]] = []
+    for k, axis in enumerate(axes):
+        members = list(axis.attributes)
+        if len(members) == 1:
+            choice[:, k] = merged.choice[:, members[0]]
+            factors.append(merged.factors[members[0]])
+            continue
+        _, combos, place = _combinations(merged, members)
+        numbers = np.zeros(len(combos), dtype=np.int32)
+        together: list[LinearMap] = [Total(axis.combinations)]
+        for number, combo in enumerate(combos.tolist()):
+            if any(combo):
+                numbers[number] = len(together)
+                parts = zip(members, combo, strict=True)
+                together.append(kron([merged.factors[i][f] for i, f in parts]))
+        choice[:, k] = numbers[place]
+        factors.append(tuple(together))
+    return merged.over(tuple(factors), choice, checked=True)
 
 
 def _combinations(

@@ -24,7 +24,7 @@ from scipy.linalg import lapack
 from lrm.errors import WorkloadError
 from lrm.planning.design.integers import Basis, row_divisors
 from lrm.planning.design.plus_rows import PlusRows, beside_identity, trace_gradient
-from lrm.planning.design.products.quadratic import PairGram
+from lrm.planning.design.products.quadratic import PairGram, sums_of_grams
 from lrm.queries.maps.linear import Floats, Integers, LinearMap
 
 Numbers = NDArray[Any]
@@ -482,7 +482,7 @@ class BasisStatistics(GramForms):
     def __init__(self, basis: MarginalBasis, grams: Sequence[PairGram]) -> None:
         self.basis, self.grams = basis, grams
         if basis.plain:  # of the identity, h is all ones
-            sums = np.array([gram.sums for gram in grams]).reshape(-1, 2)
+            sums = sums_of_grams(grams)
             super().__init__(grams, basis.kappa, sums[:, 0], sums[:, 1])
             return
         square, h = basis.column_sums**2, basis.h

@@ -19,12 +19,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
 from lrm.errors import WorkloadError
 from lrm.planning.limits import BLOCK
-from lrm.queries.maps.linear import TINY, Floats, Integers, LinearMap
+from lrm.queries.maps.linear import TINY, Floats, Integers, LinearMap, labels_of_columns
 from lrm.queries.maps.matrices import DenseMap
 from lrm.queries.maps.words import Total
 
@@ -133,9 +134,9 @@ def find_parts(factors: Sequence[LinearMap]) -> Integers | None:
     parts = np.zeros((len(corners), rows.shape[1]), dtype=np.int64)
     parts[np.arange(len(corners)), corners] = whole
     for line in lines:
-        for value, share in zip(line.inner, line.shares, strict=True):
-            parts[number[line.last], value] = int(whole * share)
-            parts[number[line.first], value] = whole - int(whole * share)
+        shares = [share.numerator * (whole // share.denominator) for share in line.shares]
+        parts[number[line.last], line.inner] = shares
+        parts[number[line.first], line.inner] = whole - np.array(shares, dtype=np.int64)
     return parts[:, :values]
 
 
@@ -168,9 +169,7 @@ def _lines(conditions: Floats, graded: Floats) -> Iterator[_Line]:
 
 def _alike(rows: Floats, least: int = 3) -> Iterator[Integers]:
     """Yield the values, ``least`` or more, that have the same columns."""
-    of = np.zeros(rows.shape[1], dtype=np.int64)
-    if len(rows):
-        of = np.unique(rows, axis=1, return_inverse=True)[1].reshape(-1)
+    of = labels_of_columns(rows)
     for number in np.flatnonzero(np.bincount(of) >= least).tolist():
         yield np.flatnonzero(of == number)
 
@@ -185,11 +184,20 @@ def _line(values: Integers, points: Floats) -> _Line | None:
         return None
     places = (along - along[first]) / length
     start, end = points[:, [first]], points[:, [last]]
-    inner = np.flatnonzero((np.arange(len(values)) != first) & (np.arange(len(values)) != last))
-    shares = [Fraction(place).limit_denominator(MOST_PARTS) for place in places[inner].tolist()]
-    gaps = np.array([float(share) for share in shares]) - places[inner]
-    off_line = np.abs(start + (end - start) * places - points) > BETWEEN * sizes
-    if np.any(np.abs(gaps) > BETWEEN) or np.any(off_line):
+    if np.any(np.abs(start + (end - start) * places - points) > BETWEEN * sizes):
         return None
+    inner = np.flatnonzero((np.arange(len(values)) != first) & (np.arange(len(values)) != last))
+    shares = []
+    for place in places[inner].tolist():
+        share = _share(place)
+        if abs(float(share) - place) > BETWEEN:
+            return None
+        shares.append(share)
     inner_values = tuple(values[inner].tolist())
     return _Line(int(values[first]), int(values[last]), inner_values, tuple(shares))
+
+
+@lru_cache(1 << 14)
+def _share(place: float) -> Fraction:
+    """The fraction of few parts next to a number from 0 to 1; groups ask for the same ones."""
+    return Fraction(place).limit_denominator(MOST_PARTS)

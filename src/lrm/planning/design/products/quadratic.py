@@ -92,6 +92,24 @@ class PairGram:
         return np.asarray(gram + gram.T) / 2
 
 
+def sums_of_grams(grams: Sequence[PairGram]) -> Floats:
+    """``tr M`` and ``1ᵀM1`` of Grams of one attribute (Grams x 2): those of conditions at once."""
+    sums = np.empty((len(grams), 2))
+    pairs = []
+    for place, gram in enumerate(grams):
+        left, right = gram.left, gram.right
+        if left is right or not len(left) == len(right) == 1 or left.shape[1] > SMALL_ENTRIES:
+            sums[place] = gram.sums
+        else:
+            pairs.append(place)
+    if pairs:
+        lefts = np.concatenate([grams[place].left.dense() for place in pairs])
+        rights = np.concatenate([grams[place].right.dense() for place in pairs])
+        sums[pairs, 0] = np.einsum("ij,ij->i", lefts, rights)
+        sums[pairs, 1] = lefts.sum(axis=1) * rights.sum(axis=1)
+    return sums
+
+
 @dataclass(frozen=True, eq=False)
 class _Block:
     """Products of the same number k of attributes: which, with which Gram, in which subsets."""
@@ -396,5 +414,6 @@ class FactorPairs:
             return [], keys
         distinct, of = np.unique(keys, return_inverse=True)
         choices = self.batch.factors[attribute]
-        grams = [PairGram(choices[k // len(choices)], choices[k % len(choices)]) for k in distinct]
+        pairs = (divmod(key, len(choices)) for key in distinct.tolist())
+        grams = [PairGram(choices[left], choices[right]) for left, right in pairs]
         return grams, of.reshape(-1)

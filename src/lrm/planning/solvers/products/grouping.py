@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +79,8 @@ class Grouping:
         self._known: dict[frozenset[int], float] = {}
         self._uses = _uses(batch)
         kinds: tuple[Classes, ...] = ("fewer",) if batch.simple else ("fewer", "few")
-        self._axes = tuple(KnownAxes(corners, classes) for classes in kinds)
+        known = KnownAxes(corners)
+        self._axes = tuple(replace(known, classes=classes) for classes in kinds)
         self.groups: list[frozenset[int]] = []
         self._items: list[frozenset[int]] = []
 
