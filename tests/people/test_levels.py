@@ -257,9 +257,12 @@ def test_every_report_states_the_limit_of_rows(plans, data, tmp_path):
     for name, caveat in caveats.items():
         assert ("at most 4 rows" in caveat) == (name in {"orders", "mean", "per_buyer"})
         assert ("at most 6 rows" in caveat) == (name == "visits")
+        register = "'customers'; others are not counted" in caveat
+        assert register == (name in {"customers", "buyers", "per_buyer"})
     release.report(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert "at most 4 rows of each person" in page
+    assert "are those with a row in" in page
     plans["pure"].report(tmp_path / "plan.html", epsilon=1)
     for ending in (".csv", ".parquet", ".json", ".xlsx", ".md"):
         release.write(tmp_path / f"answers{ending}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lrm.domain.people import Level
 from lrm.files.spelling import listed, many
 from lrm.queries.maps.linear import Floats
 from lrm.queries.workload import EXPLICIT_QUERIES, Column, Statement
@@ -154,6 +155,21 @@ def dropping_columns(release: Release, statement: Statement) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def registers(release: Release, statement: Statement) -> list[str]:
+    """The tables that decide who is a person, where statements ask for rows of other tables too."""
+    names = []
+    for part in release.plan.levels_of(statement):
+        level = None if part.workload.domain is None else part.workload.domain.level
+        if isinstance(level, Level) and level.base is None and level.persons_table.is_single:
+            names += [level.persons_table.name] if len(level.tables) > 1 else []
+    return list(dict.fromkeys(names))
+
+
+def register_words(name: str) -> str:
+    """Whom statements about persons leave out, where a table decides who is one."""
+    return f"persons are those with a row in {name!r}; others are not counted"
+
+
 def frame_caveats(release: Release, statement: Statement) -> tuple[Caveat, ...]:
     """What the intervals of a statement do not cover."""
     batch, levels = release.plan.workload, release.plan.levels_of(statement)
@@ -165,6 +181,7 @@ def frame_caveats(release: Release, statement: Statement) -> tuple[Caveat, ...]:
         names = listed(dropping, "or")
         words = f"rows without a declared value of {names} are in no answer"
         caveats.append(Caveat("dropped", words))
+    caveats += [Caveat("dropped", register_words(name)) for name in registers(release, statement)]
     notes: dict[tuple[str, str], None] = {}
     for derived in batch.derived[slice(*statement.derived)]:
         if derived.note:

@@ -17,7 +17,7 @@ from lrm.privacy.budget import NOT_PROMISED
 from lrm.queries.workload import EXPLICIT_QUERIES
 from lrm.queries.workload.finding import find_statement
 from lrm.releases import Release
-from lrm.releases.frames import dropping_columns
+from lrm.releases.frames import dropping_columns, register_words, registers
 from lrm.releases.postprocess import Processed
 from lrm.views.answers import (
     MOST_COLUMNS,
@@ -223,7 +223,7 @@ def _notes(tables: Sequence[StatementTable], *, every: bool) -> list[str]:
 
 
 def _left_out(release: Release, tables: Sequence[StatementTable]) -> Iterator[str]:
-    """Which rows are in no answer of the statements that use a column."""
+    """Which rows are in no answer of the statements that use a column, and which persons."""
     columns = (name for t in tables for name in dropping_columns(release, t.statement))
     if names := list(dict.fromkeys(columns)):
         one = "this column" if len(names) == 1 else "the column"
@@ -231,6 +231,8 @@ def _left_out(release: Release, tables: Sequence[StatementTable]) -> Iterator[st
             f"rows without a declared value of {listed(names, 'or')} are in no answer of a "
             f"statement that uses {one}"
         )
+    of_persons = (name for t in tables for name in registers(release, t.statement))
+    yield from map(register_words, dict.fromkeys(of_persons))
 
 
 def _meaning(release: Release, confidence: float) -> list[str]:
