@@ -118,7 +118,7 @@ def data():
     return tables()
 
 
-def answers_of(text, data, tmp_path=None, epsilon="600"):
+def answers_of(text, data, tmp_path=None, epsilon="1000000"):
     """The released answers, from a plan that was saved and loaded."""
     plan = lrm.plan(text, domain=SHOP, effort="quick")
     if tmp_path is not None:
