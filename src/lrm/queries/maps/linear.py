@@ -51,7 +51,7 @@ CHECKED_AT_ONCE = 1 << 18
 
 
 MOST_COUNTED = 1 << 16
-"""Numbers that are told apart by a table of them, without sorting."""
+"""The most numbers whose distinct values are found by a table, without sorting."""
 
 MOST_PAIRED = 1 << 62
 """Tuples of labels that 64-bit integers number."""
